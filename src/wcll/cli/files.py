@@ -1,0 +1,86 @@
+"""Reading and writing small files of labels; nothing half-written is ever left under the final name."""
+
+from __future__ import annotations
+
+import csv
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wcll.checks import InputError
+
+
+def read_labels(path: Path, column: str | None) -> NDArray[Any]:
+    """Labels from .npy (one axis) or .csv (a column with a header); names or integers."""
+    if path.suffix == ".npy":
+        return _read_npy(path)
+    if path.suffix == ".csv":
+        return _read_csv(path, column)
+    raise InputError("labels", "a .npy or .csv file", path.name)
+
+
+def load_npy(path: Path) -> NDArray[Any]:
+    """An array of numbers or text; pickled objects are refused."""
+    with path.open("rb") as file:
+        try:
+            values: NDArray[Any] = np.load(file, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise InputError(str(path), "a NumPy .npy file of numbers or text", str(error)) from None
+    return values
+
+
+def _read_npy(path: Path) -> NDArray[Any]:
+    values = load_npy(path)
+    if values.ndim != 1 or values.size == 0:
+        raise InputError(str(path), "one label a sample, shape (n,)", f"shape {values.shape}")
+    if np.issubdtype(values.dtype, np.floating):
+        if not (np.isfinite(values).all() and (values == np.rint(values)).all()):
+            raise InputError(str(path), "class labels", "fractions, NaN or infinity")
+        values = values.astype(np.int64)
+    return values
+
+
+def _read_csv(path: Path, column: str | None) -> NDArray[Any]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        try:
+            rows = list(csv.DictReader(file, strict=True))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(str(path), "a CSV file with a header line", str(error)) from None
+    if not rows:
+        raise InputError(str(path), "a header line and at least one row", "none")
+    names = [name for name in rows[0] if name]
+    if column is None and len(names) > 1:
+        column = "label" if "label" in names else "y"
+    column = column or names[0]
+    if column not in names:
+        raise InputError("--column", "one of " + ", ".join(map(repr, names)), repr(column))
+    cells = [row[column] for row in rows]
+    if not all(cells):
+        line = 2 + [bool(cell) for cell in cells].index(False)
+        raise InputError(str(path), "a label in every row", f"an empty one in line {line}")
+    try:
+        return np.array([int(cell) for cell in cells])
+    except ValueError:
+        return np.array(cells)
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], None], *, force: bool) -> None:
+    """Write beside the target, then rename: the file is there whole or not at all."""
+    if path.exists() and not force:
+        raise InputError("--out", "a new file", f"{path}, which exists", "add --force to replace it")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError("--out", "a folder that can be written", str(path.parent), str(error.strerror)) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,78 @@
+"""``wcll methods``: the registry of losses as a table."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+COLUMNS = ("name", "needs", "uses", "several", "link", "equation", "paper")
+
+
+def method_rows() -> list[dict[str, Any]]:
+    """One row a registered loss, with everything the registry says of it."""
+    from dataclasses import asdict
+
+    from wcll.losses import LOSSES
+
+    return [
+        {
+            "name": spec.name,
+            "title": spec.title,
+            "paper": spec.paper,
+            "equation": spec.equation,
+            "labels": spec.labels,
+            "needs": [name for name, required in spec.context.items() if required],
+            "uses": [name for name, required in spec.context.items() if not required],
+            "options": spec.options,
+            "several": spec.several,
+            "link": spec.link,
+            "table1": asdict(spec.table1) if spec.table1 else None,
+            "revision": spec.revision,
+        }
+        for spec in LOSSES.values()
+    ]
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The table as Markdown, for the documentation."""
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    lines += ["| " + " | ".join(_cell(row, column) for column in COLUMNS) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def methods(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the registry as JSON.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+) -> None:
+    """List the losses: what each needs, whether it takes several labels a sample, and its paper."""
+    rows = method_rows()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    elif as_markdown:
+        print(markdown(rows), end="")
+    else:
+        _print_table(rows)
+
+
+def _cell(row: dict[str, Any], column: str) -> str:
+    value = row[column]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value) or "-"
+    return str(value)
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    from wcll.cli.output import console
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in COLUMNS:
+        table.add_column(column, overflow="fold", no_wrap=column in ("name", "several", "link"))
+    for row in rows:
+        table.add_row(*(_cell(row, column) for column in COLUMNS))
+    console().print(table)

@@ -1,0 +1,165 @@
+"""``wcll simulate``: ordinary labels in, complementary labels and what they tell out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from wcll.labels import LabelSummary
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Complementary labels for some of the samples of a file."""
+
+    classes: NDArray[Any]  # names, sorted; their position is the class index
+    kept: NDArray[np.int64]  # which samples of the file
+    ybar: NDArray[Any]  # class indices, or a mask
+    summary: LabelSummary
+
+
+def simulate(  # noqa: PLR0913  (a command's options)
+    labels: Annotated[Path, typer.Argument(help="Ordinary labels: a .npy array, or a .csv file with a header.")],
+    out: Annotated[Path, typer.Option(help="Where the labels go: .csv or .npz (index, ybar, classes).")],
+    column: Annotated[str | None, typer.Option(help="Column of the .csv file.")] = None,
+    transition: Annotated[
+        str, typer.Option(help="uniform, inverse-size, biased-weak, biased-strong, or a .npy file with Q[y, ybar].")
+    ] = "uniform",
+    noise: Annotated[float, typer.Option(help="Share of the labels that wrongly name the true class.")] = 0.0,
+    n_labels: Annotated[str, typer.Option(help="Labels a sample: a number, or 'random'.")] = "1",
+    minority: Annotated[str | None, typer.Option(help="Minority classes, comma-separated: subsample first.")] = None,
+    p: Annotated[float | None, typer.Option("--p", help="Majority to minority ratio (Eq. 6).")] = None,
+    n_majority: Annotated[int | None, typer.Option(help="Samples of a majority class (default: all).")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Turn ordinary labels into complementary ones, and say what they tell of classes and priors."""
+    from wcll.checks import InputError
+    from wcll.cli.files import write_atomically
+
+    if out.suffix not in (".csv", ".npz"):
+        raise InputError("--out", "a .csv or .npz file", out.name)
+    if (minority is None) != (p is None):
+        raise InputError("--p", "--minority and --p together", "only one of them")
+    simulation = _simulate(labels, column, transition, noise, n_labels, minority, p, n_majority, seed)
+    write_atomically(out, lambda file: _write(file, out.suffix, simulation), force=force)
+    if as_json:
+        print(json.dumps({"classes": simulation.classes.tolist(), **simulation.summary.to_dict()}, indent=2))
+    else:
+        _print(simulation, out)
+
+
+def _simulate(
+    path: Path,
+    column: str | None,
+    transition: str,
+    noise: float,
+    n_labels: str,
+    minority: str | None,
+    p: float | None,
+    n_majority: int | None,
+    seed: int,
+) -> Simulation:
+    import numpy as np
+
+    from wcll.checks import InputError
+    from wcll.cli.files import load_npy, read_labels
+    from wcll.labels import describe_labels, make_complementary, make_transition, noisy_transition
+
+    classes, y = np.unique(read_labels(path, column), return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(str(path), "at least two classes", len(classes))
+    kept = np.arange(len(y))
+    if minority is not None and p is not None:
+        kept = _subsample(y, _positions(minority, classes), p, n_majority, seed)
+    sizes = np.bincount(y[kept], minlength=len(classes))
+    kind = load_npy(Path(transition)) if transition.endswith(".npy") else transition
+    matrix = make_transition(kind, sizes, random_state=seed)
+    if noise:
+        matrix = noisy_transition(matrix, rate=noise)
+    number = int(n_labels) if n_labels.isdecimal() else n_labels
+    ybar = make_complementary(y[kept], matrix, n_labels=number, random_state=seed)
+    known = matrix if np.linalg.cond(matrix) < 1e12 and ybar.ndim == 1 else None
+    return Simulation(classes, kept, ybar, describe_labels(ybar, len(classes), transition=known))
+
+
+def _positions(minority: str, classes: NDArray[Any]) -> list[int]:
+    """Class indices of the names that the user listed."""
+    from wcll.checks import choice
+
+    names = [str(name) for name in classes]
+    return [names.index(choice("--minority", name.strip(), names)) for name in minority.split(",")]
+
+
+def _subsample(
+    y: NDArray[np.int64], minority: list[int], p: float, n_majority: int | None, seed: int
+) -> NDArray[np.int64]:
+    """Samples that follow Eq. 6; without ``n_majority`` as many as the classes allow."""
+    import numpy as np
+
+    from wcll.checks import positive
+    from wcll.labels import imbalance_counts, make_imbalance
+
+    have = np.bincount(y)
+    share = np.ones(len(have))
+    share[minority] = 1 / positive("--p", p)
+    most = n_majority or int((have / share).min())
+    counts = imbalance_counts(n_majority=most, n_classes=len(have), minority=minority, p=p)
+    if n_majority is None:
+        counts = np.minimum(counts, have)  # rounding may ask for one sample more than there is
+    return make_imbalance(y, counts, random_state=seed)
+
+
+def _write(file: IO[bytes], suffix: str, simulation: Simulation) -> None:
+    import numpy as np
+
+    if suffix == ".npz":
+        np.savez(file, index=simulation.kept, ybar=simulation.ybar, classes=simulation.classes)
+        return
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text)
+    writer.writerow(["index", "ybar"])
+    names = simulation.classes
+    if simulation.ybar.ndim == 1:
+        writer.writerows(zip(simulation.kept.tolist(), names[simulation.ybar].tolist(), strict=True))
+    else:  # several labels: separated by semicolons
+        cells = (";".join(map(str, names[row])) for row in simulation.ybar)
+        writer.writerows(zip(simulation.kept.tolist(), cells, strict=True))
+    text.detach()
+
+
+def _print(simulation: Simulation, out: Path) -> None:
+    from rich.table import Table
+
+    from wcll.cli.output import console
+
+    summary = simulation.summary
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    columns = [("labels", summary.counts, 0), ("share", summary.marginal, 4)]
+    if summary.prior:
+        columns.append(("prior under Q", summary.prior, 4))
+    if summary.inverse_size:
+        columns += [("pi, inverse-size", summary.inverse_size.pi, 4)]
+        columns += [("prior, inverse-size", summary.inverse_size.prior, 4)]
+    table.add_column("class")
+    for name, _, _ in columns:
+        table.add_column(name, justify="right")
+    for k, name in enumerate(simulation.classes):
+        cells = (f"{e.value[k]:.{d}f}±{e.standard_error[k]:.{d}f}" for _, e, d in columns)
+        table.add_row(str(name), *cells)
+    screen = console()
+    screen.print(f"{summary.n} samples, {len(simulation.classes)} classes -> {out}")
+    screen.print(table)
+    if summary.inverse_size_problem:
+        screen.print(f"inverse-size recovery: {summary.inverse_size_problem}")

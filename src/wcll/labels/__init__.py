@@ -1,0 +1,58 @@
+"""Complementary labels: imbalance, transition matrices, drawing, what labels alone tell, class weights."""
+
+from wcll.labels.draw import check_mask, make_complementary, to_mask, to_pairs
+from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, make_imbalance, step_counts
+from wcll.labels.statistics import (
+    Estimate,
+    InverseSizeRecovery,
+    label_counts,
+    observed_marginal,
+    ordinary_prior,
+    recover_inverse_size,
+)
+from wcll.labels.summary import LabelSummary, describe_labels
+from wcll.labels.transition import (
+    TRANSITIONS,
+    biased_transition,
+    complementary_prior,
+    inverse_size_transition,
+    make_transition,
+    noisy_transition,
+    select_by_marginal,
+    transition_from_pi,
+    uniform_transition,
+)
+from wcll.labels.weights import WEIGHTINGS, ClassWeights, class_weights, eq13, resample
+
+__all__ = [
+    "TRANSITIONS",
+    "WEIGHTINGS",
+    "ClassWeights",
+    "Estimate",
+    "InverseSizeRecovery",
+    "LabelSummary",
+    "biased_transition",
+    "check_mask",
+    "class_weights",
+    "complementary_prior",
+    "describe_labels",
+    "eq13",
+    "imbalance_counts",
+    "inverse_size_transition",
+    "label_counts",
+    "long_tailed_counts",
+    "make_complementary",
+    "make_imbalance",
+    "make_transition",
+    "noisy_transition",
+    "observed_marginal",
+    "ordinary_prior",
+    "recover_inverse_size",
+    "resample",
+    "select_by_marginal",
+    "step_counts",
+    "to_mask",
+    "to_pairs",
+    "transition_from_pi",
+    "uniform_transition",
+]

@@ -1,0 +1,106 @@
+"""Class sizes of imbalanced data (Eq. 6 and its relatives) and the choice of samples that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wcll.checks import FloatArray, InputError, IntArray, class_indices, positive
+from wcll.streams import RandomState, stream
+
+
+def round_to_total(parts: FloatArray, total: int) -> IntArray:
+    """Round non-negative ``parts`` to integers in proportion that sum to ``total`` (largest remainder)."""
+    exact = parts * (total / parts.sum())
+    counts: IntArray = np.floor(exact).astype(np.int64)
+    short = total - int(counts.sum())
+    counts[np.argsort(counts - exact, kind="stable")[:short]] += 1
+    return counts
+
+
+def imbalance_counts(
+    n: int | None = None, *, n_majority: int | None = None, n_classes: int, minority: Iterable[int], p: float
+) -> IntArray:
+    r"""Class sizes with one ratio between majority and minority classes (Eq. 6).
+
+    .. math:: \alpha_i = N \frac{1}{|T_{min}| + p |T_{maj}|}\ (i \in T_{min}),\quad
+              \alpha_i = N \frac{p}{|T_{min}| + p |T_{maj}|}\ (i \in T_{maj})
+
+    Give either the total ``n`` or the size ``n_majority`` of each majority class. Sizes are rounded: with ``n`` so
+    that they sum to it, with ``n_majority`` each to the nearest integer.
+
+    >>> imbalance_counts(19_000, n_classes=10, minority=[0], p=2).tolist()[:3]
+    [1000, 2000, 2000]
+    >>> imbalance_counts(n_majority=2000, n_classes=3, minority=[1, 2], p=5).tolist()
+    [2000, 400, 400]
+    """
+    parts = np.full(n_classes, positive("p", p))
+    parts[minority_classes(minority, n_classes)] = 1.0
+    return _sizes(parts / p, n, n_majority)
+
+
+def long_tailed_counts(n: int | None = None, *, n_majority: int | None = None, n_classes: int, p: float) -> IntArray:
+    r"""Exponential profile: class k has a share proportional to :math:`p^{-k/(K-1)}`; the ends differ p times.
+
+    >>> long_tailed_counts(n_majority=100, n_classes=3, p=100).tolist()
+    [100, 10, 1]
+    """
+    steps = np.arange(n_classes) / max(n_classes - 1, 1)
+    return _sizes(positive("p", p) ** -steps, n, n_majority)
+
+
+def step_counts(n: int | None = None, *, n_majority: int | None = None, n_classes: int, p: float) -> IntArray:
+    """Step profile: the second half of the classes (the larger half, if odd) is p times smaller than the first.
+
+    >>> step_counts(n_majority=100, n_classes=4, p=10).tolist()
+    [100, 100, 10, 10]
+    """
+    minority = range(n_classes // 2, n_classes)
+    return imbalance_counts(n, n_majority=n_majority, n_classes=n_classes, minority=minority, p=p)
+
+
+def make_imbalance(y: ArrayLike, counts: ArrayLike, *, random_state: RandomState = None) -> IntArray:
+    """Sorted indices of a random choice of samples in which class k occurs ``counts[k]`` times.
+
+    >>> y = np.repeat([0, 1], 50)
+    >>> np.bincount(y[make_imbalance(y, [5, 50], random_state=0)]).tolist()
+    [5, 50]
+    """
+    wanted = np.asarray(counts)
+    if wanted.ndim != 1 or not np.issubdtype(wanted.dtype, np.integer) or (wanted < 0).any():
+        raise InputError("counts", "one non-negative integer a class", repr(counts))
+    return pick_by_class(class_indices("y", y, len(wanted)), wanted, stream(random_state, "imbalance"))
+
+
+def pick_by_class(labels: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
+    """Sorted indices with ``wanted[k]`` samples of label k, drawn without replacement."""
+    have = np.bincount(labels, minlength=len(wanted))
+    short = np.flatnonzero(wanted > have)
+    if short.size:
+        k = int(short[0])
+        raise InputError("counts", f"at most {have[k]} samples of class {k}", int(wanted[k]), "ask for fewer samples")
+    order = rng.permutation(len(labels))
+    by_class = order[np.argsort(labels[order], kind="stable")]  # grouped by label, shuffled within a group
+    rank = np.arange(len(labels)) - np.repeat(np.cumsum(have) - have, have)
+    return np.sort(by_class[rank < wanted[labels[by_class]]])
+
+
+def minority_classes(minority: Iterable[int], n_classes: int) -> IntArray:
+    """The distinct minority classes, checked."""
+    classes = list(minority)
+    for k in classes:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 0 <= k < n_classes:
+            raise InputError("minority", f"classes from 0 to {n_classes - 1}", repr(k), "class ids are 0-based")
+    return np.unique(np.asarray(classes, dtype=np.int64))
+
+
+def _sizes(relative: FloatArray, n: int | None, n_majority: int | None) -> IntArray:
+    """Sizes from shares relative to a majority class, given the total or the size of a majority class."""
+    if (n is None) == (n_majority is None):
+        raise InputError("n", "exactly one of n and n_majority", "both" if n is not None else "neither")
+    if n is not None:
+        return round_to_total(relative, int(positive("n", n)))
+    assert n_majority is not None
+    return np.rint(relative * positive("n_majority", n_majority)).astype(np.int64)

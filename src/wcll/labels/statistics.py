@@ -1,0 +1,165 @@
+"""What complementary labels alone tell: counts, marginals, priors and class sizes, with standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wcll.checks import FloatArray, InputError, class_indices, finite_array, inverse_transition
+from wcll.labels.draw import to_mask
+from wcll.labels.transition import normalised, transition_from_pi
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An unbiased or consistent estimate of one number a class, and its standard error.
+
+    An estimate of probabilities may leave [0, 1] by its error: ``distribution`` clips and renormalises it.
+    """
+
+    value: FloatArray
+    standard_error: FloatArray
+
+    @property
+    def distribution(self) -> FloatArray:
+        """The nearest plausible probabilities: negative entries become 0, the rest sums to 1."""
+        return normalised(np.clip(self.value, 0.0, None))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        return np.array(self.value, dtype=dtype)
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Plain lists, for JSON."""
+        return {"value": self.value.tolist(), "standard_error": self.standard_error.tolist()}
+
+
+@dataclass(frozen=True)
+class InverseSizeRecovery:
+    """What the inverse-size assumption makes of the observed counts."""
+
+    pi: Estimate  #: Eq. 7's pi
+    prior: Estimate  #: the ordinary class shares, proportional to 1 / pi
+    transition: FloatArray  #: Q[y, j] = pi_j / (1 - pi_y)
+
+
+def label_counts(ybar: ArrayLike, n_classes: int, *, sample_weight: ArrayLike | None = None) -> Estimate:
+    """How often each class is named; of s labels a sample each counts 1/s, so that counts sum to n."""
+    marginal = observed_marginal(ybar, n_classes, sample_weight=sample_weight)
+    n = len(ybar)  # type: ignore[arg-type]
+    return Estimate(n * marginal.value, n * marginal.standard_error)
+
+
+def observed_marginal(ybar: ArrayLike, n_classes: int, *, sample_weight: ArrayLike | None = None) -> Estimate:
+    """The share of each class among the labels, ``pbar``.
+
+    >>> observed_marginal([0, 0, 1, 2], 3).value
+    array([0.5 , 0.25, 0.25])
+    """
+    value, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight)
+    return Estimate(value, _root_diagonal(covariance))
+
+
+def ordinary_prior(ybar: ArrayLike, transition: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Estimate:
+    r"""The ordinary class shares under a known Q: solve :math:`\alpha^\top Q = \bar p` for :math:`\alpha`.
+
+    Unbiased, but noise grows with the inverse: under uniform labels :math:`\alpha_k = 1 - (K-1)\bar p_k`, K - 1 times
+    the error of the counts.
+    """
+    inverse = inverse_transition(transition)
+    value, covariance = _marginal_and_covariance(ybar, len(inverse), sample_weight)
+    return Estimate(value @ inverse, _root_diagonal(inverse.T @ covariance @ inverse))
+
+
+def recover_inverse_size(
+    ybar: ArrayLike, n_classes: int, *, sample_weight: ArrayLike | None = None
+) -> InverseSizeRecovery:
+    r"""Class sizes, pi and Q from the labels alone, if they come from the inverse-size selector.
+
+    The observed marginal of that selector is not Eq. 7's pi but
+
+    .. math:: \bar p_j = \pi_j (S - t_j),\quad t_y = \frac{\alpha_y}{1 - \pi_y},\quad S = \sum_y t_y,\quad
+              \alpha_y \propto 1/\pi_y ,
+
+    which is solved by iterating :math:`\pi \leftarrow \bar p / (S - t)`, normalised. Standard errors by the delta
+    method.
+    """
+    marginal, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight)
+    if not marginal.all():
+        absent = int(marginal.argmin())
+        raise InputError("ybar", "every class to occur as a complementary label", f"none of class {absent}",
+                         "declare the class sizes or use the observed shares")  # fmt: skip
+    pi = solve_pi(marginal)
+    slope_pi = _jacobian(solve_pi, marginal)
+    slope_prior = _jacobian(lambda shares: _prior_of(solve_pi(shares)), marginal)
+    return InverseSizeRecovery(
+        pi=Estimate(pi, _root_diagonal(slope_pi @ covariance @ slope_pi.T)),
+        prior=Estimate(_prior_of(pi), _root_diagonal(slope_prior @ covariance @ slope_prior.T)),
+        transition=transition_from_pi(pi),
+    )
+
+
+def solve_pi(marginal: FloatArray, *, tolerance: float = 1e-14, max_steps: int = 10_000) -> FloatArray:
+    """The fixed point of :func:`recover_inverse_size` for one observed marginal."""
+    pi = normalised(marginal)
+    for _ in range(max_steps):
+        ratio = _prior_of(pi) / (1.0 - pi)
+        update = normalised(marginal / (ratio.sum() - ratio))
+        if np.abs(update - pi).max() < tolerance:
+            return update
+        pi = update
+    raise InputError("ybar", "counts that the inverse-size selector could give", np.array2string(marginal, precision=3),
+                     "declare the class sizes or use the observed shares")  # fmt: skip
+
+
+def _prior_of(pi: FloatArray) -> FloatArray:
+    return normalised(1.0 / pi)
+
+
+def _marginal_and_covariance(
+    ybar: ArrayLike, n_classes: int, sample_weight: ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """The weighted mean of the samples' label shares (1/s on each of s labels), and the covariance of that mean."""
+    labels = ybar if _is_index(ybar) else to_mask(ybar, n_classes)
+    n = len(labels)  # type: ignore[arg-type]
+    weight = np.ones(n) if sample_weight is None else finite_array("sample_weight", sample_weight, (n,))
+    weight = weight * (n / weight.sum())
+    if _is_index(labels):  # no (n, K) array: ten million labels fit
+        index = class_indices("ybar", labels, n_classes)
+        marginal = np.bincount(index, weights=weight, minlength=n_classes) / n
+        square = np.bincount(index, weights=weight**2, minlength=n_classes)
+        second = np.diag(square)
+    else:
+        mask = np.asarray(labels)
+        shares = mask / mask.sum(axis=1, keepdims=True)
+        marginal = weight @ shares / n
+        square = weight**2 @ shares
+        second = (shares * weight[:, None] ** 2).T @ shares
+    if marginal.max() > 1 - 1e-12:
+        raise InputError("ybar", "labels of at least two classes", f"class {marginal.argmax()} for every sample",
+                         "a class that no sample can have teaches nothing; drop it")  # fmt: skip
+    cross = np.outer(square, marginal)
+    covariance = second - cross - cross.T + np.outer(marginal, marginal) * (weight**2).sum()
+    return marginal, covariance / n**2
+
+
+def _is_index(ybar: ArrayLike) -> bool:
+    return isinstance(ybar, np.ndarray) and ybar.ndim == 1 and ybar.dtype != object
+
+
+def _root_diagonal(covariance: FloatArray) -> FloatArray:
+    root: FloatArray = np.sqrt(np.diag(covariance).clip(0.0))
+    return root
+
+
+def _jacobian(function: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:
+    """Central differences, column by column; steps are relative, as the arguments are positive shares."""
+    columns = []
+    for j, step in enumerate(at * 1e-5):
+        shift = np.zeros_like(at)
+        shift[j] = step
+        columns.append((function(at + shift) - function(at - shift)) / (2 * step))
+    return np.stack(columns, axis=1)

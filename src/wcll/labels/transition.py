@@ -1,0 +1,155 @@
+"""How complementary labels arise: matrices ``Q[y, ybar] = P(ybar | y)``, and selection by a target marginal."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wcll.checks import (
+    FloatArray,
+    InputError,
+    IntArray,
+    choice,
+    class_indices,
+    distribution,
+    finite_array,
+    numeric,
+    transition_matrix,
+)
+from wcll.labels.imbalance import pick_by_class, round_to_total
+from wcll.registry import Functions
+from wcll.streams import RandomState, stream
+
+
+class Generator(Protocol):
+    """Builds Q from the ordinary class sizes; a generator ignores what it does not need."""
+
+    def __call__(self, sizes: FloatArray, *, random_state: RandomState) -> FloatArray: ...
+
+
+TRANSITIONS: Functions[Generator] = Functions("transition")
+
+BIAS_SHARES = {"weak": (0.45, 0.30, 0.25), "strong": (0.75, 0.24, 0.01)}
+
+
+def uniform_transition(n_classes: int) -> FloatArray:
+    """Every wrong class is equally likely: ``Q = (11' - I) / (K - 1)``.
+
+    >>> uniform_transition(3)
+    array([[0. , 0.5, 0.5],
+           [0.5, 0. , 0.5],
+           [0.5, 0.5, 0. ]])
+    """
+    if n_classes < 2:
+        raise InputError("n_classes", "at least 2", n_classes)
+    return (1.0 - np.eye(n_classes)) / (n_classes - 1)
+
+
+def complementary_prior(sizes: ArrayLike) -> FloatArray:
+    r"""The share of each class among complementary labels that the paper declares (Eq. 7).
+
+    .. math:: \pi_j = \frac{1/\alpha_j}{\sum_i 1/\alpha_i}
+
+    >>> complementary_prior([1000, 2000, 2000])
+    array([0.5 , 0.25, 0.25])
+    """
+    alpha = numeric("sizes", sizes)
+    if alpha.ndim != 1 or not np.isfinite(alpha).all() or (alpha <= 0).any():
+        raise InputError("sizes", "one positive class size a class", np.array2string(alpha, threshold=12))
+    return normalised(1.0 / alpha)
+
+
+def inverse_size_transition(sizes: ArrayLike) -> FloatArray:
+    r"""The selector that Eq. 7 suggests: :math:`Q_{yj} = \pi_j / (1 - \pi_y)` for :math:`j \ne y`.
+
+    Its marginal is :math:`\alpha^\top Q`, which is not Eq. 7 itself: the smallest classes are named even more often.
+    """
+    return transition_from_pi(complementary_prior(sizes))
+
+
+def transition_from_pi(pi: FloatArray) -> FloatArray:
+    """``Q[y, j]`` proportional to ``pi[j]`` over the wrong classes j."""
+    weights = np.broadcast_to(pi, (len(pi), len(pi))) * (1.0 - np.eye(len(pi)))
+    return normalised(weights)
+
+
+def normalised(values: FloatArray) -> FloatArray:
+    """Rows that sum to 1."""
+    rows: FloatArray = values / values.sum(axis=-1, keepdims=True)
+    return rows
+
+
+def biased_transition(n_classes: int, *, strength: str = "weak", random_state: RandomState = None) -> FloatArray:
+    """Annotators with habits: for each class some wrong classes are named more often than others.
+
+    The wrong classes of each y, in an order drawn once, are cut into at most three near-equal groups that share the
+    mass .45/.30/.25 (``"weak"``) or .75/.24/.01 (``"strong"``), renormalised where there are fewer groups.
+    """
+    shares = np.array(BIAS_SHARES[choice("strength", strength, BIAS_SHARES)])
+    matrix = uniform_transition(n_classes)
+    rng = stream(random_state, "labels", "transition")
+    for y in range(n_classes):
+        others = rng.permutation(np.delete(np.arange(n_classes), y))
+        groups = np.array_split(others, min(3, n_classes - 1))
+        mass = shares[: len(groups)] / shares[: len(groups)].sum()
+        for group, share in zip(groups, mass, strict=True):
+            matrix[y, group] = share / len(group)
+    return matrix
+
+
+def noisy_transition(matrix: ArrayLike, *, rate: float) -> FloatArray:
+    """Mistakes: a share ``rate`` of the labels names the true class, ``Q = (1 - rate) matrix + rate I``."""
+    if not 0 <= rate < 1:
+        raise InputError("rate", "a share from 0 to below 1", rate)
+    clean = transition_matrix(matrix)
+    return (1.0 - rate) * clean + rate * np.eye(len(clean))
+
+
+def select_by_marginal(
+    ybar: ArrayLike, target: ArrayLike, *, n: int | None = None, random_state: RandomState = None
+) -> IntArray:
+    """Sorted indices of labels whose counts follow ``target`` to rounding; as many as possible, or ``n``.
+
+    The other way to an imbalanced set of complementary labels: draw them uniformly, then keep some. Here the
+    marginal is exact, while the labels of a class are no longer a fixed distribution given y.
+    """
+    share = numeric("target", target)
+    share = distribution("target", finite_array("target", share, share.shape), len(share))
+    labels = class_indices("ybar", ybar, len(share))
+    have = np.bincount(labels, minlength=len(share))
+    most = int(np.floor((have[share > 0] / share[share > 0]).min() + 1e-9))
+    while n is None and (round_to_total(share, most) > have).any():  # rounding up may ask for one too many
+        most -= 1
+    return pick_by_class(
+        labels, round_to_total(share, most if n is None else n), stream(random_state, "labels", "kept")
+    )
+
+
+@TRANSITIONS.add("uniform")
+def _uniform(sizes: FloatArray, *, random_state: RandomState) -> FloatArray:
+    return uniform_transition(len(sizes))
+
+
+@TRANSITIONS.add("inverse-size")
+def _inverse_size(sizes: FloatArray, *, random_state: RandomState) -> FloatArray:
+    return inverse_size_transition(sizes)
+
+
+@TRANSITIONS.add("biased-weak")
+def _biased_weak(sizes: FloatArray, *, random_state: RandomState) -> FloatArray:
+    return biased_transition(len(sizes), strength="weak", random_state=random_state)
+
+
+@TRANSITIONS.add("biased-strong")
+def _biased_strong(sizes: FloatArray, *, random_state: RandomState) -> FloatArray:
+    return biased_transition(len(sizes), strength="strong", random_state=random_state)
+
+
+def make_transition(kind: str | ArrayLike, sizes: ArrayLike, *, random_state: RandomState = None) -> FloatArray:
+    """Q by name (see ``TRANSITIONS``), for ordinary class sizes ``sizes``; or the user's own matrix, checked."""
+    alpha = numeric("sizes", sizes)
+    if isinstance(kind, str):
+        return TRANSITIONS[kind](alpha, random_state=random_state)
+    return transition_matrix(kind, len(alpha))

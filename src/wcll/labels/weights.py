@@ -1,0 +1,216 @@
+"""Class weights for complementary labels: Eq. 13, its variants, and the usual rivals; resampling beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wcll.checks import FloatArray, InputError, choice, class_indices, class_weights_array, positive, same_length
+from wcll.labels.imbalance import pick_by_class
+from wcll.labels.statistics import observed_marginal, recover_inverse_size
+from wcll.labels.transition import complementary_prior
+from wcll.registry import Functions
+from wcll.streams import RandomState, stream
+
+PiSource = Literal["declared", "observed", "recovered"]
+PI_SOURCES: tuple[PiSource, ...] = ("declared", "observed", "recovered")
+
+Rows = TypeVar("Rows")
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """One weight a class, of mean 1 over the training labels, and how it came about."""
+
+    values: FloatArray
+    scheme: str
+    pi: FloatArray | None = None  #: the pi of Eq. 13
+    pi_source: PiSource | None = None  #: where that pi came from
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        return np.array(self.values, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class WeightContext:
+    """What a weighting scheme may use; every scheme takes what it needs."""
+
+    marginal: FloatArray  # observed shares of the labels
+    n: int
+    pi: FloatArray | None
+    bias: float
+    beta: float
+    random_state: RandomState
+
+
+WEIGHTINGS: Functions[Any] = Functions("weights")
+
+
+def eq13(pi: ArrayLike) -> FloatArray:
+    r"""The paper's weights :math:`\omega_j = (1/\pi_j) / \sum_i (1/\pi_i)` (Eq. 13); they sum to 1.
+
+    >>> eq13([0.5, 0.25, 0.25])
+    array([0.2, 0.4, 0.4])
+    """
+    return complementary_prior(pi)  # the same map as Eq. 7, from sizes to shares
+
+
+@WEIGHTINGS.add("wcll")
+def _wcll(context: WeightContext) -> FloatArray:
+    return _inverse(context.pi)
+
+
+@WEIGHTINGS.add("wcll-bias")
+def _wcll_bias(context: WeightContext) -> FloatArray:
+    """Table 5: every pi_j is off by the same bias."""
+    if context.pi is None or (context.pi + context.bias <= 0).any():
+        raise InputError("bias", "one that leaves every pi positive", context.bias)
+    return _inverse(context.pi + context.bias)
+
+
+@WEIGHTINGS.add("wcll-random")
+def _wcll_random(context: WeightContext) -> FloatArray:
+    """Table 5: Uniform(0, 1) for each class, normalised."""
+    return stream(context.random_state, "labels", "weights").random(len(context.marginal))
+
+
+@WEIGHTINGS.add("inverse-frequency")
+def _inverse_frequency(context: WeightContext) -> FloatArray:
+    return _inverse(context.marginal)
+
+
+@WEIGHTINGS.add("effective-number")
+def _effective_number(context: WeightContext) -> FloatArray:
+    r""":math:`(1 - \beta) / (1 - \beta^{n_j})` with the label counts (Cui et al., CVPR 2019)."""
+    if not 0 <= context.beta < 1:
+        raise InputError("beta", "a number from 0 to below 1", context.beta)
+    weights = np.zeros_like(context.marginal)
+    seen = context.marginal > 0
+    weights[seen] = (1 - context.beta) / (1 - context.beta ** (context.n * context.marginal[seen]))
+    return weights
+
+
+def class_weights(
+    scheme: str | ArrayLike,
+    ybar: ArrayLike,
+    n_classes: int,
+    *,
+    pi: PiSource = "recovered",
+    sizes: ArrayLike | None = None,
+    bias: float = 0.0,
+    beta: float = 0.999,
+    random_state: RandomState = None,
+    sample_weight: ArrayLike | None = None,
+) -> ClassWeights:
+    r"""Weights a class, scaled so that their mean over the training labels is 1: :math:`\sum_k \bar p_k w_k = 1`.
+
+    Parameters
+    ----------
+    scheme : str or array of shape (K,)
+        ``"wcll"`` (Eq. 13), ``"wcll-bias"`` and ``"wcll-random"`` (the paper's table 5), ``"inverse-frequency"``,
+        ``"effective-number"``, or any non-negative weights.
+    ybar : labels of the training set
+        Class indices, lists of them, or a mask.
+    pi : {"recovered", "observed", "declared"}
+        The pi of Eq. 13: the fixed point under the inverse-size assumption, the observed shares, or Eq. 7 of the
+        ``sizes`` that the user declares. Only ``"declared"`` and ``"recovered"`` make Eq. 9 unbiased for labels of
+        the inverse-size selector.
+    sizes : array of shape (K,), optional
+        Ordinary class sizes (or shares), for ``pi="declared"``.
+    bias, beta
+        Options of ``"wcll-bias"`` and ``"effective-number"``.
+
+    A class that never occurs as a label has weight 0 under observed shares: no sample asks for it.
+
+    >>> class_weights("wcll", np.array([0, 0, 1, 2]), 3, pi="observed").values
+    array([0.66666667, 1.33333333, 1.33333333])
+    """
+    marginal = observed_marginal(ybar, n_classes, sample_weight=sample_weight).value
+    if not isinstance(scheme, str):
+        own = class_weights_array("weights", scheme, n_classes)
+        return ClassWeights(_mean_one(own, marginal), "array")
+    make = WEIGHTINGS[scheme]
+    needs_pi = scheme in ("wcll", "wcll-bias")
+    values = _pi(pi, ybar, n_classes, marginal, sizes, sample_weight) if needs_pi else None
+    context = WeightContext(marginal, len(ybar), values, bias, beta, random_state)  # type: ignore[arg-type]
+    return ClassWeights(_mean_one(make(context), marginal), scheme, values, pi if needs_pi else None)
+
+
+def _pi(
+    source: PiSource, ybar: ArrayLike, n_classes: int, marginal: FloatArray, sizes: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> FloatArray:  # fmt: skip
+    choice("pi", source, PI_SOURCES)
+    if source == "observed":
+        return marginal
+    if source == "recovered":
+        return recover_inverse_size(ybar, n_classes, sample_weight=sample_weight).pi.value
+    if sizes is None:
+        raise InputError("sizes", "ordinary class sizes for pi='declared'", None)
+    pi = complementary_prior(sizes)
+    same_length("ybar's classes", n_classes, "sizes", len(pi))
+    return pi
+
+
+def _inverse(shares: FloatArray | None) -> FloatArray:
+    assert shares is not None
+    return np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
+
+
+def _mean_one(weights: FloatArray, marginal: FloatArray) -> FloatArray:
+    mean = float(marginal @ weights)
+    positive("weights: mean over the training labels", mean)
+    return weights / mean
+
+
+def resample(
+    X: Rows,  # noqa: N803
+    ybar: ArrayLike,
+    *,
+    by: ArrayLike | None = None,
+    strategy: Literal["over", "under"] = "over",
+    random_state: RandomState = None,
+) -> tuple[Rows, Any]:
+    """Balance a training set by repeating or dropping samples (the paper's table 6).
+
+    Parameters
+    ----------
+    X : array of n rows
+    ybar : array of n labels (indices, or a mask of shape (n, K))
+    by : array of shape (n,), optional
+        The label to balance; the default is ``ybar``. True labels here are for experiments that ask what an oracle
+        would gain.
+    strategy : {"over", "under"}
+        ``"over"`` repeats random samples up to the largest class, ``"under"`` drops random samples down to the
+        smallest class that occurs.
+
+    Returns
+    -------
+    X, ybar : the rows kept or repeated, in shuffled order
+    """
+    labels = np.asarray(ybar)
+    same_length("X", len(X), "ybar", len(labels))  # type: ignore[arg-type]
+    if by is None and labels.ndim != 1:
+        raise InputError("by", "one label a sample to balance when ybar is a mask", None)
+    key = class_indices("by" if by is not None else "ybar", labels if by is None else by)
+    same_length("ybar", len(labels), "by", len(key))
+    choice("strategy", strategy, ("over", "under"))
+    rng = stream(random_state, "imbalance", "resample")
+    counts = np.bincount(key)
+    if strategy == "under":
+        kept = rng.permutation(pick_by_class(key, np.where(counts > 0, counts[counts > 0].min(), 0), rng))
+    else:
+        kept = rng.permutation(_repeat_to_largest(key, counts, rng))
+    return X[kept], labels[kept]  # type: ignore[index]
+
+
+def _repeat_to_largest(key: Any, counts: Any, rng: np.random.Generator) -> Any:
+    """Every sample once, and random repeats of each class up to the size of the largest."""
+    missing = np.where(counts > 0, counts.max() - counts, 0)
+    by_class = np.argsort(key, kind="stable")
+    start = np.repeat(np.cumsum(counts) - counts, missing)
+    drawn = (rng.random(len(start)) * np.repeat(counts, missing)).astype(np.int64)
+    return np.concatenate([np.arange(len(key)), by_class[start + drawn]])

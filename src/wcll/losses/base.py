@@ -1,0 +1,60 @@
+"""Ordinary losses l_j(x), one value for every class j, from which complementary losses are built."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from wcll.registry import Functions
+
+BaseLoss = Callable[[Tensor], Tensor]
+Base = str | BaseLoss
+
+BASES: Functions[BaseLoss] = Functions("base")
+
+
+@BASES.add("ce")
+def ce(logits: Tensor) -> Tensor:
+    """Cross-entropy, -log p_j."""
+    return -logits.log_softmax(-1)
+
+
+@BASES.add("mae")
+def mae(logits: Tensor) -> Tensor:
+    """Mean absolute error, sum_i |p_i - [i = j]| = 2 (1 - p_j)."""
+    return 2 * (1 - logits.softmax(-1))
+
+
+@BASES.add("mse")
+def mse(logits: Tensor) -> Tensor:
+    """Squared error, 1 - 2 p_j + sum_i p_i^2."""
+    p = logits.softmax(-1)
+    return 1 - 2 * p + p.square().sum(-1, keepdim=True)
+
+
+@BASES.add("gce")
+def gce(logits: Tensor, q: float = 0.7) -> Tensor:
+    """Generalised cross-entropy, (1 - p_j^q) / q."""
+    return -torch.expm1(q * logits.log_softmax(-1)) / q
+
+
+@BASES.add("phuber")
+def phuber(logits: Tensor, tau: float = 10.0) -> Tensor:
+    """Partially Huberised cross-entropy: linear in p_j where p_j is at most 1/tau."""
+    log_p = logits.log_softmax(-1)
+    return torch.where(log_p > -math.log(tau), -log_p, 1 + math.log(tau) - tau * log_p.exp())
+
+
+@BASES.add("symmetric")
+def symmetric(logits: Tensor, alpha: float = 0.1, beta: float = 1.0, floor: float = -4.0) -> Tensor:
+    """Symmetric cross-entropy, alpha (-log p_j) - beta A (1 - p_j), with A in place of log 0."""
+    log_p = logits.log_softmax(-1)
+    return -alpha * log_p - beta * floor * (1 - log_p.exp())
+
+
+def base_loss(base: Base) -> BaseLoss:
+    """A base loss by name, or the user's own function of logits (..., n, k) to losses (..., n, k)."""
+    return base if callable(base) else BASES[base]

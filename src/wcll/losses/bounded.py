@@ -1,0 +1,79 @@
+"""Losses for sets of complementary labels: bounded base losses and upper bounds of the absolute error."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from wcll.losses import base
+from wcll.losses.inputs import Array, Labels, prepare
+from wcll.losses.spec import LOSSES
+from wcll.losses.targets import Reduction, Targets, reduce_samples
+from wcll.losses.unbiased import free
+
+__all__ = ["exp", "gce", "log", "mae", "mse", "phuber"]
+
+PAPER = "Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020)"
+ESTIMATOR = "Eqs. 8-11"
+
+
+def _scale(logits: Tensor, targets: Targets) -> Tensor:
+    """(K - 1) / s, (..., n)."""
+    return (logits.shape[-1] - 1) / targets.size.to(logits.dtype)
+
+
+def _remaining(logits: Tensor, targets: Targets) -> Tensor:
+    """log of the probability that the labels leave: log sum_{j not named} p_j, (..., n)."""
+    return logits.masked_fill(targets.mask, -torch.inf).logsumexp(-1) - logits.logsumexp(-1)
+
+
+@LOSSES.add("log", title="LOG", paper=PAPER, equation="Section 4.3", several=True)
+def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
+    r"""Upper bound of the absolute error: :math:`-\frac{K-1}{s} \log \sum_{j \notin \bar Y} p_j`.
+
+    In log-sum-exp form, so that it stays finite where the model is most wrong.
+    """
+    batch = prepare(logits, ybar, weight, reduction)
+    per_sample = -_scale(logits, batch.targets) * _remaining(logits, batch.targets)
+    return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
+
+
+@LOSSES.add("exp", title="EXP", paper=PAPER, equation="Section 4.3", several=True)
+def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
+    r"""Upper bound of the absolute error: :math:`\frac{K-1}{s} \exp(-\sum_{j \notin \bar Y} p_j)`."""
+    batch = prepare(logits, ybar, weight, reduction)
+    per_sample = _scale(logits, batch.targets) * torch.exp(-_remaining(logits, batch.targets).exp())
+    return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
+
+
+@LOSSES.add("mae", title="MAE", paper=PAPER, equation=ESTIMATOR, several=True)
+def mae(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
+    r"""Unbiased estimator for label sets with the absolute error.
+
+    .. math:: \sum_{j \notin \bar Y} \ell_j - \frac{K-s-1}{s} \sum_{j \in \bar Y} \ell_j,\quad \ell_j = 2 (1 - p_j)
+    """
+    return free(logits, ybar, weight=weight, base=base.mae, reduction=reduction)
+
+
+@LOSSES.add("mse", title="MSE", paper=PAPER, equation=ESTIMATOR, several=True)
+def mse(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
+    r"""As :func:`mae`, with the squared error :math:`\ell_j = 1 - 2 p_j + \sum_i p_i^2`."""
+    return free(logits, ybar, weight=weight, base=base.mse, reduction=reduction)
+
+
+@LOSSES.add("gce", title="GCE", paper=PAPER, equation=ESTIMATOR, several=True)
+def gce(
+    logits: Tensor, ybar: Labels, *, weight: Array | None = None, q: float = 0.7, reduction: Reduction = "mean"
+) -> Tensor:
+    r"""As :func:`mae`, with the generalised cross-entropy :math:`\ell_j = (1 - p_j^q) / q`."""
+    return free(logits, ybar, weight=weight, base=partial(base.gce, q=q), reduction=reduction)
+
+
+@LOSSES.add("phuber", title="PHuber", paper=PAPER, equation=ESTIMATOR, several=True)
+def phuber(
+    logits: Tensor, ybar: Labels, *, weight: Array | None = None, tau: float = 10.0, reduction: Reduction = "mean"
+) -> Tensor:
+    r"""As :func:`mae`, with the cross-entropy made linear where :math:`p_j \le 1/\tau`."""
+    return free(logits, ybar, weight=weight, base=partial(base.phuber, tau=tau), reduction=reduction)

@@ -1,0 +1,71 @@
+"""Losses on the model's own estimate of the label's distribution: L-UW, L-W, OP, OP-W."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from wcll.losses.inputs import Array, Labels, prepare
+from wcll.losses.spec import LOSSES, Table1
+from wcll.losses.targets import Reduction, reduce_pairs
+
+__all__ = ["l_uw", "l_w", "op", "op_w"]
+
+GAO = "Gao, Zhang: Discriminative complementary-label learning with weighted loss (ICML 2021)"
+LIU = "Liu, Cao, Zhang, Feng, An: Consistent complementary-label learning via order-preserving losses (AISTATS 2023)"
+TABLE1 = Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False)
+
+OP_W_MAX_INVERSE = 50.0  # exp(50) already decides the softmax; 1/q itself reaches infinity
+
+
+@LOSSES.add("l-uw", title="L-UW", paper=GAO, equation="Eq. 7", table1=TABLE1)
+def l_uw(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
+    r"""Cross-entropy of a second softmax: :math:`-\log q_{\bar y}`, :math:`q = \mathrm{softmax}(1 - p)`.
+
+    As :math:`1 - p` lies in [0, 1] the loss is bounded below and its gradients are small.
+    """
+    batch = prepare(logits, ybar, weight, reduction)
+    batch.targets.single("l-uw")
+    return reduce_pairs(-(1 - logits.softmax(-1)).log_softmax(-1), batch.targets, batch.weight, reduction)
+
+
+@LOSSES.add("l-w", title="L-W", paper=GAO, equation="Eq. 8", table1=TABLE1)
+def l_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
+    r"""L-UW weighted by the model's confidence: :math:`-\bigl(1 + \tfrac{1 - p_{\bar y}}{K-1}\bigr) \log q_{\bar y}`.
+
+    The gradient flows through the weight as well.
+    """
+    batch = prepare(logits, ybar, weight, reduction)
+    batch.targets.single("l-w")
+    rest = 1 - logits.softmax(-1)
+    per_label = -(1 + rest / (logits.shape[-1] - 1)) * rest.log_softmax(-1)
+    return reduce_pairs(per_label, batch.targets, batch.weight, reduction)
+
+
+@LOSSES.add("op", title="OP", paper=LIU, equation="order-preserving loss", link="scores")
+def op(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
+    r"""Order-preserving loss: :math:`-\log \mathrm{softmax}(-f)_{\bar y} = f_{\bar y} + \mathrm{lse}(-f)`.
+
+    It fits softmax(-f) to the label's distribution: scores rank classes, but softmax(f) is not their probability.
+    """
+    batch = prepare(logits, ybar, weight, reduction)
+    batch.targets.single("op")
+    return reduce_pairs(-(-logits).log_softmax(-1), batch.targets, batch.weight, reduction)
+
+
+@LOSSES.add("op-w", title="OP-W", paper=LIU, equation="weighted order-preserving loss", link="scores")
+def op_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
+    r"""OP with a weight from the model: :math:`-w_{\bar y} \log q_{\bar y}`, :math:`q = \mathrm{softmax}(-f)`,
+
+    .. math:: w = p \cdot \mathrm{softmax}(1 + \min(1/q, 50)) + 10^{-6}
+
+    The gradient flows through the weight as well.
+    """
+    batch = prepare(logits, ybar, weight, reduction)
+    batch.targets.single("op-w")
+    log_q = (-logits).log_softmax(-1)
+    inverse = torch.exp((-log_q).clamp(max=math.log(OP_W_MAX_INVERSE)))
+    own = logits.softmax(-1) * (1 + inverse).softmax(-1) + 1e-6
+    return reduce_pairs(-own * log_q, batch.targets, batch.weight, reduction)

@@ -1,0 +1,47 @@
+"""Likelihood of the complementary label under a transition matrix."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from wcll.losses.inputs import Array, Labels, Transition, as_transition, prepare
+from wcll.losses.spec import LOSSES, Table1
+from wcll.losses.targets import Reduction, reduce_pairs, reduce_samples
+
+__all__ = ["forward"]
+
+
+@LOSSES.add(
+    "forward",
+    title="Forward",
+    paper="Yu, Liu, Gong, Tao: Learning with biased complementary labels (ECCV 2018)",
+    equation="forward correction",
+    several=True,
+    table1=Table1(complementary_labels=True, any_loss=False, any_model=False, class_imbalance=False),
+)
+def forward(
+    logits: Tensor,
+    ybar: Labels,
+    *,
+    transition: Array | Transition,
+    weight: Array | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""Forward correction: fit :math:`Q^\top \mathrm{softmax}(f)` to the complementary labels.
+
+    .. math:: -\log \sum_y p_y\, Q_{y \bar y} = -\mathrm{lse}_y(\log p_y + \log Q_{y\bar y})
+
+    The loss of a label set is the mean over its labels. Parameters as for :func:`wcll.functional.free`, with
+    ``transition`` required; it need not be invertible.
+    """
+    batch = prepare(logits, ybar, weight, reduction)
+    log_p = logits.log_softmax(-1)
+    by_label = as_transition(transition, logits).log.mT  # [ybar, y]; log 0 = -inf is fine
+    if batch.targets.index is not None:
+        log_q = torch.take_along_dim(by_label, batch.targets.index.unsqueeze(-1), dim=-2)
+        per_sample = -torch.logsumexp(log_p + log_q, -1)
+        return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
+    log_q = by_label.unsqueeze(-3).masked_fill(~batch.targets.mask.unsqueeze(-1), 0.0)  # labels not named: lse 0
+    per_label = -torch.logsumexp(log_p.unsqueeze(-2) + log_q, -1)
+    return reduce_pairs(per_label, batch.targets, batch.weight, reduction)

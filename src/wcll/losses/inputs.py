@@ -1,0 +1,114 @@
+"""The border of every loss: tensors of a user's loop are checked and put beside the logits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from wcll.checks import InputError, InputTypeError, choice, inverse_transition, transition_matrix
+from wcll.losses.targets import Reduction, Targets
+
+Array = Tensor | ArrayLike
+Labels = Tensor | Targets
+
+
+@dataclass(frozen=True)
+class Transition:
+    """``Q[y, ybar]`` and what losses derive from it, checked and computed once."""
+
+    matrix: Tensor  #: (..., k, k)
+
+    @staticmethod
+    def of(matrix: Array, like: Tensor) -> Transition:
+        """Check a matrix (or a stack of them, one a run) and put it beside ``like``."""
+        rows = _numpy(matrix)
+        stack = rows.reshape(-1, *rows.shape[-2:]) if rows.ndim > 2 else rows[None]
+        checked = np.stack([transition_matrix(one, like.shape[-1]) for one in stack]).reshape(rows.shape)
+        return Transition(torch.as_tensor(checked, dtype=like.dtype, device=like.device))
+
+    @cached_property
+    def log(self) -> Tensor:
+        """log Q; -inf where a label is impossible."""
+        return self.matrix.log()
+
+    @cached_property
+    def inverse(self) -> Tensor:
+        """The inverse of Q; a singular Q is an error."""
+        rows = _numpy(self.matrix)
+        stack = rows.reshape(-1, *rows.shape[-2:])
+        inverse = np.stack([inverse_transition(one) for one in stack]).reshape(rows.shape)
+        return torch.as_tensor(inverse, dtype=self.matrix.dtype, device=self.matrix.device)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A loss's checked arguments."""
+
+    targets: Targets
+    weight: Tensor | None
+    reduction: Reduction
+
+
+def prepare(
+    logits: Tensor, ybar: Labels, weight: Array | None = None, reduction: Reduction = "mean", *, name: str | None = None
+) -> Batch:
+    """Check what a loss was called with; ``Targets`` mark a batch that was checked before.
+
+    ``name`` names the loss if it is built on class means, so that no reduction but the mean makes sense.
+    """
+    if isinstance(ybar, Targets):
+        return Batch(ybar, None if weight is None else _beside(logits, weight), reduction)
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        raise InputTypeError("logits", "a floating-point tensor", getattr(logits, "dtype", type(logits).__name__))
+    if logits.ndim < 2 or logits.shape[-1] < 2:
+        raise InputError("logits", "shape (..., samples, classes) with at least 2 classes", tuple(logits.shape))
+    choice("reduction", reduction, get_args(Reduction))
+    if name is not None and reduction != "mean":
+        raise InputError("reduction", f"'mean' for loss {name!r}", repr(reduction),
+                         "it is built on class means over the batch, which no single sample has")  # fmt: skip
+    targets = Targets.of(ybar, logits.shape[-1])
+    if len(targets) != logits.shape[-2]:
+        raise InputError("ybar", f"{logits.shape[-2]} samples as in logits", len(targets))
+    return Batch(targets, None if weight is None else per_class("weight", weight, logits), reduction)
+
+
+def per_class(argument: str, values: Array, logits: Tensor) -> Tensor:
+    """One non-negative number a class, shape (..., k), not all zero, beside the logits."""
+    tensor = _beside(logits, values)
+    if tensor.ndim < 1 or tensor.shape[-1] != logits.shape[-1]:
+        raise InputError(argument, f"{logits.shape[-1]} numbers, one a class", f"shape {tuple(tensor.shape)}")
+    if not bool(tensor.isfinite().all()) or bool((tensor < 0).any()):
+        raise InputError(argument, "finite numbers, none negative", f"{float(tensor.min()):g}")
+    if not bool((tensor > 0).any(-1).all()):
+        raise InputError(argument, "at least one positive number", "all zero")
+    return tensor
+
+
+def checked_per_class(argument: str, values: Array | None, logits: Tensor, ybar: Labels) -> Tensor | None:
+    """:func:`per_class`, unless ``ybar`` says that the batch was checked before."""
+    if values is None:
+        return None
+    return _beside(logits, values) if isinstance(ybar, Targets) else per_class(argument, values, logits)
+
+
+def as_transition(transition: Array | Transition, logits: Tensor) -> Transition:
+    """A prepared transition as it is; an array checked."""
+    return transition if isinstance(transition, Transition) else Transition.of(transition, logits)
+
+
+def _beside(logits: Tensor, values: Array) -> Tensor:
+    if not isinstance(values, Tensor):
+        values = torch.from_numpy(np.asarray(values, dtype=np.float64))
+    return values.to(dtype=logits.dtype, device=logits.device)
+
+
+def _numpy(values: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().double().numpy()
+    return np.asarray(values, dtype=np.float64)

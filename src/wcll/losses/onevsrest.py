@@ -1,0 +1,83 @@
+"""One-versus-rest losses on sigmoid scores: ML-CLL and SCARCE."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from wcll.checks import choice
+from wcll.losses.inputs import Array, Labels, checked_per_class, prepare
+from wcll.losses.spec import LOSSES, Table1
+from wcll.losses.targets import Reduction, present, reduce_samples
+
+__all__ = ["ml_cll", "scarce"]
+
+
+@LOSSES.add(
+    "ml-cll",
+    title="ML-CLL",
+    paper="Gao, Xu, Zhang: Unbiased risk estimator to multi-labeled complementary label learning (IJCAI 2023)",
+    equation="Eq. 9 (unbiased), Eq. 12 (gdf)",
+    link="sigmoid",
+    table1=Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False),
+)
+def ml_cll(
+    logits: Tensor,
+    ybar: Labels,
+    *,
+    weight: Array | None = None,
+    variant: Literal["unbiased", "gdf"] = "unbiased",
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""Multi-label learning from one label that does not apply.
+
+    .. math:: a \sum_{j \ne \bar y} \zeta(-f_j) + b \sum_{j \ne \bar y} \zeta(f_j) + \zeta(f_{\bar y}),\quad
+              \zeta(z) = \log(1 + e^z)
+
+    with :math:`a = 2^{K-2} / (2^{K-1} - 1)`, :math:`b = (2^{K-2} - 1) / (2^{K-1} - 1)` if every non-empty label set
+    without :math:`\bar y` is equally likely (``"unbiased"``), and a = 1, b = 0 for ``"gdf"``. With one true class a
+    sample, predict the largest score.
+    """
+    batch = prepare(logits, ybar, weight, reduction)
+    choice("variant", variant, ("unbiased", "gdf"))
+    batch.targets.single("ml-cll")
+    tiny = 0.5 ** (logits.shape[-1] - 1)  # 2^-(K-1): a and b without large powers
+    a, b = (0.5 / (1 - tiny), (0.5 - tiny) / (1 - tiny)) if variant == "unbiased" else (1.0, 0.0)
+    other = a * softplus(-logits) + b * softplus(logits)
+    per_sample = torch.where(batch.targets.mask, softplus(logits), other).sum(-1)
+    return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
+
+
+@LOSSES.add(
+    "scarce",
+    title="SCARCE",
+    paper="Wang, Ishida, Zhang, Niu, Sugiyama: Learning with complementary labels revisited (ICML 2024)",
+    equation="absolute-value correction",
+    several=True,
+    link="sigmoid",
+)
+def scarce(logits: Tensor, ybar: Labels, *, prior: Array, reduction: Reduction = "mean") -> Tensor:
+    r"""Negative-unlabelled learning, one class at a time, from the ordinary class shares ``prior``.
+
+    .. math:: \sum_k (1 - \pi_k)\, m_k[\zeta(f_k)] +
+              \Bigl| \tfrac1n \sum_i \zeta(-f_k(x_i)) - (1 - \pi_k)\, m_k[\zeta(-f_k)] \Bigr|
+
+    with :math:`m_k` the batch mean over samples labelled k. A class absent from the batch is skipped. Not a mean over
+    samples, so class weights do not apply.
+    """
+    batch = prepare(logits, ybar, None, reduction, name="scarce")
+    share = checked_per_class("prior", prior, logits, ybar)
+    assert share is not None
+    sample_weight = batch.targets.sample_weight
+    named = batch.targets.mask.to(logits.dtype)
+    everyone = torch.ones_like(named[..., :1])
+    if sample_weight is not None:
+        named, everyone = named * sample_weight.unsqueeze(-1), everyone * sample_weight.unsqueeze(-1)
+    count = named.sum(-2)
+    negative, positive = softplus(logits), softplus(-logits)
+    is_not = (1 - share) * (named * negative).sum(-2) / present(count)
+    might_be = (everyone * positive).mean(-2) - (1 - share) * (named * positive).sum(-2) / present(count)
+    return ((is_not + might_be.abs()) * (count > 0)).sum(-1)

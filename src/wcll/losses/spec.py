@@ -1,0 +1,136 @@
+"""The registry of losses: each row is a keyword function and what one must know to use it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+from torch import Tensor
+
+from wcll.checks import InputError, choice
+from wcll.losses.inputs import Array, Transition, as_transition, per_class
+from wcll.registry import Registry
+
+LossFunction = Callable[..., Tensor]
+BoundLoss = Callable[..., Tensor]
+Link = Literal["softmax", "sigmoid", "scores"]
+F = TypeVar("F", bound=LossFunction)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a trainer knows of its training set; a loss takes from it what its keywords name."""
+
+    weight: Array | None = None  #: class weights of mean 1 over the training set
+    transition: Array | Transition | None = None  #: the Q that is assumed
+    marginal: Array | None = None  #: observed shares of the complementary labels
+    prior: Array | None = None  #: ordinary class shares
+    pi: Array | None = None  #: the pi of Eq. 7 from which the weights were made
+
+    def beside(self, like: Tensor) -> Context:
+        """The context checked once and put beside logits such as ``like``, so that no step has to."""
+        vectors = {
+            name: per_class(name, getattr(self, name), like)
+            for name in ("weight", "marginal", "prior", "pi")
+            if getattr(self, name) is not None
+        }
+        matrix = None if self.transition is None else as_transition(self.transition, like)
+        return Context(transition=matrix, **vectors)
+
+
+@dataclass(frozen=True)
+class Table1:
+    """The columns of the paper's table 1 (``None``: the paper's table has no such row)."""
+
+    complementary_labels: bool
+    any_loss: bool
+    any_model: bool
+    class_imbalance: bool
+
+
+@dataclass(frozen=True)
+class LossSpec:
+    """A registered loss."""
+
+    name: str
+    title: str
+    function: LossFunction
+    paper: str
+    equation: str  #: where the paper states it, as far as we could verify
+    several: bool  #: defined for several labels a sample
+    link: Link  #: how outputs become class probabilities; "scores": they do not
+    table1: Table1 | None
+    revision: int  #: raised when the numbers change
+    labels: Literal["complementary", "ordinary"]
+
+    @property
+    def context(self) -> dict[str, bool]:
+        """What the loss takes from the trainer's context: name -> whether it must be there."""
+        known = {field.name for field in fields(Context)}
+        return {k: p.default is p.empty for k, p in self.parameters.items() if k in known}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The user's choices and their defaults."""
+        outside = {"reduction", *(field.name for field in fields(Context))}
+        return {k: p.default for k, p in self.parameters.items() if k not in outside}
+
+    @property
+    def weighted(self) -> bool:
+        """Whether class weights apply."""
+        return "weight" in self.context
+
+    def bind(self, context: Context, **options: Any) -> BoundLoss:
+        """The loss as a function of logits and targets alone, its keywords taken from the context.
+
+        >>> from wcll.losses import LOSSES
+        >>> LOSSES["scarce"].bind(Context())
+        Traceback (most recent call last):
+        wcll.checks.InputError: prior: expected a value, which loss 'scarce' needs, got None
+        """
+        for option in options:
+            choice(f"option of loss {self.name!r}", option, self.options)
+        if context.weight is not None and not self.weighted:
+            raise InputError("weight", f"none for loss {self.name!r}, which is not a mean over samples", "weights")
+        keywords = {name: getattr(context, name) for name in self.context}
+        for name, required in self.context.items():
+            if required and keywords[name] is None:
+                raise InputError(name, f"a value, which loss {self.name!r} needs", None)
+        return partial(self.function, **keywords, **options)
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The function's keywords."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+class Losses(Registry[LossSpec]):
+    """Losses by name; adding one means writing its function, here decorated, and nothing else."""
+
+    def add(
+        self,
+        name: str,
+        *,
+        title: str,
+        paper: str,
+        equation: str,
+        several: bool = False,
+        link: Link = "softmax",
+        table1: Table1 | None = None,
+        revision: int = 1,
+        labels: Literal["complementary", "ordinary"] = "complementary",
+    ) -> Callable[[F], F]:
+        """Decorator: register the function with the facts that :class:`LossSpec` lists."""
+
+        def register(function: F) -> F:
+            self.put(name, LossSpec(name, title, function, paper, equation, several, link, table1, revision, labels))
+            return function
+
+        return register
+
+
+LOSSES = Losses("loss")

@@ -1,0 +1,154 @@
+"""What a loss knows of a batch's labels: which classes are ruled out, and how much a sample counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from wcll.checks import InputError, InputTypeError
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Complementary labels of a batch, checked once.
+
+    Losses take plain tensors and check them at every call, or ``Targets`` and check nothing: a training loop builds
+    ``Targets.of(ybar, n_classes)`` for the whole training set and indexes it batch by batch.
+
+    Shapes: n samples, k classes, and any leading run axes (or none, if all runs share the labels).
+    """
+
+    mask: Tensor  #: (..., n, k) bool: "not these"
+    index: Tensor | None = None  #: (..., n) the label, where every sample has just one
+    sample_weight: Tensor | None = None  #: (..., n), of mean 1 over the training set
+    mass: float = 1.0  #: the mean of the sample weights before they were scaled: how many samples one stands for
+
+    @staticmethod
+    def of(ybar: Tensor, n_classes: int, sample_weight: Tensor | None = None, mass: float = 1.0) -> Targets:
+        """From class indices of shape (..., n) or a boolean mask of shape (..., n, k); bad labels fail here."""
+        if not isinstance(ybar, Tensor):
+            raise InputTypeError("ybar", "a tensor of class indices or a boolean mask", type(ybar).__name__)
+        n = ybar.shape[-2] if ybar.dtype == torch.bool and ybar.ndim > 1 else ybar.shape[-1]
+        if sample_weight is not None and sample_weight.shape[-1:] != (n,):
+            raise InputError("sample_weight", f"{n} numbers, one a sample", f"shape {tuple(sample_weight.shape)}")
+        if ybar.dtype == torch.bool:
+            return Targets(_checked_mask(ybar, n_classes), None, sample_weight, mass)
+        if ybar.is_floating_point() or ybar.is_complex():
+            raise InputTypeError("ybar", "integer class indices or a boolean mask", ybar.dtype, "call .long() first")
+        if ybar.numel():
+            low, high = (int(bound) for bound in ybar.aminmax())
+            if low < 0 or high >= n_classes:
+                raise InputError("ybar", f"class indices from 0 to {n_classes - 1}", low if low < 0 else high,
+                                 "class ids are 0-based")  # fmt: skip
+        index = ybar.long()
+        classes = torch.arange(n_classes, device=ybar.device)
+        return Targets(index.unsqueeze(-1) == classes, index, sample_weight, mass)
+
+    def __getitem__(self, rows: Tensor | slice) -> Targets:
+        """The targets of some samples."""
+        return Targets(
+            self.mask[..., rows, :],
+            None if self.index is None else self.index[..., rows],
+            None if self.sample_weight is None else self.sample_weight[..., rows],
+            self.mass,
+        )
+
+    def __len__(self) -> int:
+        return self.mask.shape[-2]
+
+    @cached_property
+    def size(self) -> Tensor:
+        """s: how many labels a sample has, (..., n)."""
+        return self.mask.sum(-1)
+
+    def counts(self, like: Tensor) -> Tensor:
+        """How many samples have each label, a sample with s of them counting 1/s for each: (..., k)."""
+        return self.mass * self.pairs(like, None).sum(-2)
+
+    def single(self, loss: str) -> Tensor:
+        """The one label of each sample, for losses that are defined for one; shape (..., n)."""
+        if self.index is not None:
+            return self.index
+        if bool((self.size != 1).any()):
+            raise InputError("ybar", f"one label a sample for loss {loss!r}", f"up to {int(self.size.max())}",
+                             "split label sets with wcll.labels.to_pairs")  # fmt: skip
+        return self.mask.long().argmax(-1)
+
+    def share(self, like: Tensor) -> Tensor:
+        """1/s on each of a sample's s labels, else 0; (..., n, k) in the dtype of ``like``."""
+        if self.index is not None:
+            return self.mask.to(like.dtype)
+        return self.mask / self.size.unsqueeze(-1).to(like.dtype)
+
+    def named(self, values: Tensor) -> Tensor:
+        """Sum of ``values`` (..., n, k) over each sample's labels: (..., n)."""
+        return torch.where(self.mask, values, 0.0).sum(-1)
+
+    def pairs(self, like: Tensor, weight: Tensor | None) -> Tensor:
+        """How much each pair of sample and label counts: ``v_i w_j / s_i`` for label j of sample i, (..., n, k)."""
+        pairs = self.share(like)
+        if weight is not None:
+            pairs = pairs * weight.unsqueeze(-2)
+        if self.sample_weight is not None:
+            pairs = pairs * self.sample_weight.unsqueeze(-1)
+        return pairs
+
+    def class_pairs(self, like: Tensor, weight: Tensor | None, marginal: Tensor | None) -> Tensor:
+        """Pair weights of a mean over samples, or of class means with the shares of the whole training set.
+
+        Without ``marginal``: :meth:`pairs` over n. With it (class form): the pairs of class j are averaged within
+        the batch and enter with the training set's share of j; a class that is absent from the batch is skipped.
+        """
+        if marginal is None:
+            return self.pairs(like, weight) / len(self)
+        pairs = self.pairs(like, None)
+        scale = marginal if weight is None else marginal * weight
+        return pairs * (scale / present(pairs.sum(-2))).unsqueeze(-2)
+
+
+def present(total: Tensor) -> Tensor:
+    """``total`` with zeros (absent classes) replaced by ones: what is divided by it is zero as well."""
+    return torch.where(total > 0, total, 1.0)
+
+
+def _checked_mask(mask: Tensor, n_classes: int) -> Tensor:
+    if mask.ndim < 2 or mask.shape[-1] != n_classes:
+        raise InputError("ybar", f"a mask of shape (..., n, {n_classes})", tuple(mask.shape))
+    if bool((~mask.any(-1)).any()):
+        raise InputError("ybar", "at least one label a sample", "a mask row without any")
+    if bool(mask.all(-1).any()):
+        raise InputError("ybar", "at least one class left a sample", "a mask row that names all")
+    return mask
+
+
+def reduce_samples(per_sample: Tensor, targets: Targets, weight: Tensor | None, reduction: Reduction) -> Tensor:
+    """Weigh losses of shape (..., n) by class and sample, then average: one loss per run.
+
+    A sample with several labels takes the mean of their class weights. The sum is divided by n, never by the batch's
+    own sum of weights: weights have mean 1 over the training set, so batches, groups and ranks agree.
+    """
+    if weight is not None:
+        per_sample = per_sample * (targets.share(per_sample) * weight.unsqueeze(-2)).sum(-1)
+    if targets.sample_weight is not None:
+        per_sample = per_sample * targets.sample_weight
+    return apply_reduction(per_sample, reduction)
+
+
+def reduce_pairs(per_class: Tensor, targets: Targets, weight: Tensor | None, reduction: Reduction) -> Tensor:
+    """Average losses of shape (..., n, k), one for every label that a sample could have, over its actual labels."""
+    return apply_reduction((targets.pairs(per_class, weight) * per_class).sum(-1), reduction)
+
+
+def apply_reduction(per_sample: Tensor, reduction: Reduction) -> Tensor:
+    """``"mean"`` and ``"sum"`` over the samples of each run, or the samples themselves."""
+    if reduction == "mean":
+        return per_sample.mean(-1)
+    if reduction == "sum":
+        return per_sample.sum(-1)
+    return per_sample

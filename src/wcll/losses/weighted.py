@@ -1,0 +1,92 @@
+"""WCLL: the weighted complementary loss of the paper, in each of its readings."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from wcll.checks import InputError, choice
+from wcll.losses.base import Base, base_loss
+from wcll.losses.inputs import Array, Labels, checked_per_class, prepare
+from wcll.losses.spec import LOSSES, Table1
+from wcll.losses.targets import Reduction, apply_reduction
+
+__all__ = ["wcll"]
+
+Reading = Literal["eq9", "algorithm1", "eq12", "eq10"]
+
+
+@LOSSES.add(
+    "wcll",
+    title="WCLL",
+    paper="Wei, Zhou, Li, Xu: Class-imbalanced complementary-label learning via weighted loss (Neural Networks 2023)",
+    equation="Eq. 9 (default), Algorithm 1, Eq. 12, Eq. 10",
+    several=True,
+    table1=Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=True),
+)
+def wcll(
+    logits: Tensor,
+    ybar: Labels,
+    *,
+    weight: Array,
+    pi: Array | None = None,
+    reading: Reading = "eq9",
+    base: Base = "ce",
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""The paper's weighted loss, with weights :math:`\omega` of Eq. 13.
+
+    ``"eq9"``: :math:`\frac1n \sum_i \omega_{\bar y_i} \bigl[-(K-1)\,\ell_{\bar y_i} + \sum_k \ell_k\bigr]`, one weight
+    a sample. For labels of the inverse-size selector and the declared :math:`\pi` of Eq. 7 it is an unbiased estimator:
+
+    .. math:: E[\omega_{\bar y} \bar\ell \mid y] = \frac{c\,(K-1)}{1 - \pi_y}\, \ell_y,\quad
+              c = 1 / \textstyle\sum_i (1/\pi_i) .
+
+    The paper's other statements differ from it and from one another:
+
+    - ``"algorithm1"``: :math:`\sum_k m_k\bigl[-(K-1)\,\omega_k \pi_k \ell_k + \sum_j \omega_j \pi_j \ell_j\bigr]` with
+      batch means :math:`m_k` over samples labelled k; equal to ``"eq9"`` on a full batch if pi is its own marginal.
+    - ``"eq10"``: :math:`\frac1n \sum_i \bigl[-(K-1)\,\omega_{\bar y_i} \ell_{\bar y_i} + \sum_j \omega_j \ell_j\bigr]`.
+    - ``"eq12"``: Eq. 10's bracket times :math:`\pi_{\bar y_i}`.
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a mask of shape (..., n, k); a set's labels share its weight.
+    weight : array of shape (..., k)
+        :math:`\omega`, see :func:`wcll.labels.class_weights`.
+    pi : array of shape (..., k), optional
+        Required by ``"algorithm1"`` and ``"eq12"``.
+    base : str or callable
+        The ordinary loss :math:`\ell`: ``ce``, ``mae``, ``mse``, ``gce``, ``phuber``, ``symmetric``, or a function of
+        logits to losses a class.
+
+    Examples
+    --------
+    >>> import torch
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> wcll(logits, torch.tensor([1, 0]), weight=[0.8, 1.1, 1.1])
+    tensor(0.3523)
+    """
+    choice("reading", reading, get_args(Reading))
+    batch = prepare(logits, ybar, weight, reduction, name="wcll (algorithm1)" if reading == "algorithm1" else None)
+    assert batch.weight is not None
+    others = logits.shape[-1] - 1
+    losses = base_loss(base)(logits)
+    if reading == "eq9":
+        pairs = batch.targets.pairs(logits, batch.weight)
+        per_sample = ((pairs.sum(-1, keepdim=True) - others * pairs) * losses).sum(-1)
+        return apply_reduction(per_sample, reduction)
+    shares = checked_per_class("pi", pi, logits, ybar)
+    if reading != "eq10" and shares is None:
+        raise InputError("pi", f"the shares of Eq. 7, which reading {reading!r} needs", None)
+    scale = batch.weight if reading != "algorithm1" or shares is None else batch.weight * shares
+    weighted = scale.unsqueeze(-2) * losses
+    bracket = weighted.sum(-1, keepdim=True) - others * weighted  # one value for every possible label
+    if reading == "algorithm1":
+        ones = batch.weight.new_ones(logits.shape[-1])
+        return (batch.targets.class_pairs(logits, None, ones) * bracket).sum((-2, -1))
+    pairs = batch.targets.pairs(logits, shares if reading == "eq12" else None)
+    return apply_reduction((pairs * bracket).sum(-1), reduction)

@@ -1,0 +1,91 @@
+"""Examples of every registered loss in each of its variants, for the contract tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wcll.losses import LOSSES, Targets
+
+
+@dataclass(frozen=True)
+class Case:
+    """A loss with some options, given some of the context."""
+
+    name: str
+    context: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return "-".join([self.name, *self.context, *map(str, self.options.values())])
+
+    @property
+    def several(self) -> bool:
+        return LOSSES[self.name].several
+
+
+def _variants() -> list[Case]:
+    plain = ["log", "exp", "mae", "mse", "gce", "phuber", "l-w", "l-uw", "scl-nl", "scl-exp", "op", "op-w"]
+    cases = [Case(name, context) for name in (*plain, "cross-entropy") for context in ((), ("weight",))]
+    cases += [Case("pc", (), {"surrogate": s}) for s in ("sigmoid", "ramp")] + [Case("pc", ("weight",))]
+    cases += [Case("gce", (), {"q": 0.3}), Case("phuber", (), {"tau": 3.0})]
+    cases += [Case("forward", ("transition",)), Case("forward", ("transition", "weight"))]
+    contexts = [(), ("marginal",), ("transition",), ("transition", "marginal"), ("weight", "marginal")]
+    cases += [Case(name, context) for name in ("free", "nn", "ga", "ncll") for context in contexts]
+    bases = ("ce", "mae", "mse", "gce", "phuber", "symmetric")
+    cases += [Case(name, ("marginal",), {"base": b}) for name in ("free", "nn", "ga") for b in bases]
+    cases += [Case("nn", ("marginal",), {"beta": 0.3})]
+    robust = ("mae", "weighted-mae", "gce", "symmetric")
+    cases += [Case("ncll", ("transition", "marginal"), {"base": b}) for b in robust]
+    cases += [Case("ncll", (), {"base": "weighted-mae"})]
+    cases += [Case("ml-cll", c, {"variant": v}) for v in ("gdf", "unbiased") for c in ((), ("weight",))]
+    cases += [Case("scarce", ("prior",))]
+    readings = ("eq9", "algorithm1", "eq12", "eq10")
+    cases += [Case("wcll", ("weight", "pi"), {"reading": r, "base": b}) for r in readings for b in ("ce", "mae")]
+    cases += [Case("wcll", ("weight",), {"base": b}) for b in ("mse", "gce", "phuber", "symmetric")]
+    return cases
+
+
+CASES = _variants()
+
+
+def random_transition(k: int, seed: int = 0) -> np.ndarray:
+    """A random row-stochastic matrix with a zero diagonal."""
+    matrix = np.random.default_rng(seed).uniform(0.2, 1.0, (k, k)) * (1 - np.eye(k))
+    return matrix / matrix.sum(axis=1, keepdims=True)
+
+
+def context(case: Case, k: int, seed: int = 0) -> dict[str, Any]:
+    """Values, in float64, for what the case takes from the context."""
+    rng = np.random.default_rng(seed)
+    shares = {name: rng.uniform(0.5, 1.5, k) for name in ("marginal", "prior", "pi")}
+    values = {name: share / share.sum() for name, share in shares.items()}
+    values |= {"weight": rng.uniform(0.2, 2.0, k), "transition": random_transition(k, seed)}
+    return {name: values[name] for name in case.context}
+
+
+def labels(case: Case, n: int, k: int, seed: int = 0) -> Tensor:
+    """One label a sample, or label sets where the loss takes them."""
+    rng = np.random.default_rng(seed)
+    if not case.several:
+        return torch.from_numpy(rng.integers(0, k, n))
+    sizes = rng.integers(1, k, n)
+    return torch.from_numpy(rng.random((n, k)).argsort(axis=1).argsort(axis=1) < sizes[:, None])
+
+
+def logits(*shape: int, seed: int = 0, scale: float = 2.0) -> Tensor:
+    """Random float64 logits."""
+    return scale * torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def value(
+    case: Case, f: Tensor, ybar: Tensor, sample_weight: Tensor | None = None, mass: float = 1.0, **given: Any
+) -> Tensor:
+    """The loss of the case."""
+    targets = Targets.of(ybar, f.shape[-1], sample_weight, mass)
+    return LOSSES[case.name].function(f, targets, **given, **case.options)

@@ -1,0 +1,7 @@
+"""Test set-up: processes that tests start find the package, also in a plain source tree."""
+
+import os
+from pathlib import Path
+
+SOURCE = str(Path(__file__).parents[1] / "src")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")]))

@@ -1,0 +1,179 @@
+"""The command line as a user sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from wcll.cli.app import run
+from wcll.labels import inverse_size_transition, uniform_transition
+from wcll.losses import LOSSES
+
+
+@pytest.fixture
+def labels(tmp_path):
+    path = tmp_path / "y.npy"
+    np.save(path, np.repeat(np.arange(5), 400))
+    return path
+
+
+def test_methods_json_lists_the_registry(capsys):
+    assert run(["methods", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) >= 22
+    assert {row["name"] for row in rows} == set(LOSSES)
+    wcll = next(row for row in rows if row["name"] == "wcll")
+    assert wcll["needs"] == ["weight"]
+    assert wcll["table1"]["class_imbalance"]
+    assert wcll["options"] == {"reading": "eq9", "base": "ce"}
+    assert all(row["revision"] >= 1 and row["link"] in ("softmax", "sigmoid", "scores") for row in rows)
+
+
+def test_methods_table(capsys):
+    assert run(["methods"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in LOSSES)
+
+
+def test_no_arguments_show_the_help(capsys):
+    assert run([]) == 0
+    assert "simulate" in capsys.readouterr().out
+
+
+def test_simulate_npz(labels, tmp_path, capsys):
+    out = tmp_path / "ybar.npz"
+    arguments = ["simulate", str(labels), "--out", str(out), "--transition", "inverse-size", "--minority", "0,1"]
+    assert run([*arguments, "--p", "4", "--seed", "3", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    data = np.load(out)
+    y = np.load(labels)[data["index"]]
+    sizes = np.bincount(y)
+    assert sizes.tolist() == [100, 100, 400, 400, 400]
+    assert (data["ybar"] != y).all()
+    assert summary["n"] == 1400
+    assert summary["counts"]["value"] == pytest.approx(np.bincount(data["ybar"]))
+    prior = summary["inverse_size"]["prior"]
+    z = (np.array(prior["value"]) - sizes / 1400) / np.array(prior["standard_error"])
+    assert np.abs(z).max() < 4
+    np.testing.assert_allclose(
+        summary["prior_under_transition"]["value"],
+        summary["marginal"]["value"] @ np.linalg.inv(inverse_size_transition(sizes)),
+    )
+
+
+def test_simulate_names_in_csv(tmp_path, capsys):
+    path, out = tmp_path / "y.csv", tmp_path / "ybar.csv"
+    path.write_text("id,label\n" + "".join(f"{i},{name}\n" for i, name in enumerate(["cat", "dog", "bird"] * 50)))
+    assert run(["simulate", str(path), "--out", str(out), "--n-labels", "2"]) == 0
+    assert "150 samples, 3 classes" in capsys.readouterr().out
+    rows = out.read_text().splitlines()
+    assert rows[0] == "index,ybar"
+    assert rows[1:3] == ["0,bird;dog", "1,bird;cat"]
+    assert len(rows) == 151
+
+
+def test_simulate_is_a_function_of_the_seed(labels, tmp_path, capsys):
+    outs = [tmp_path / f"{i}.csv" for i in range(3)]
+    for out, seed in zip(outs, ("1", "1", "2"), strict=True):
+        assert run(["simulate", str(labels), "--out", str(out), "--seed", seed, "--noise", "0.1"]) == 0
+    first, second, third = (out.read_text() for out in outs)
+    assert first == second != third
+    y = np.load(labels)
+    noisy = np.loadtxt(outs[0], delimiter=",", skiprows=1, dtype=int)
+    assert (noisy[:, 1] == y).mean() == pytest.approx(0.1, abs=0.03)
+
+
+def test_simulate_with_a_matrix_of_ones_own(labels, tmp_path):
+    np.save(tmp_path / "q.npy", uniform_transition(5))
+    out = tmp_path / "o.csv"
+    assert run(["simulate", str(labels), "--out", str(out), "--transition", str(tmp_path / "q.npy")]) == 0
+
+
+def bad(tmp_path, labels):
+    """Arguments that cannot be used, and what is said."""
+    floats, text, broken = tmp_path / "f.npy", tmp_path / "t.csv", tmp_path / "b.npy"
+    empty, objects = tmp_path / "e.csv", tmp_path / "o.npy"
+    np.save(floats, np.array([0.5, 1.5]))
+    text.write_text("a,b\n1,2\n,3\n")
+    broken.write_bytes(b"\x93NUMPY\x01\x00")
+    empty.write_text("")
+    np.save(objects, np.array([{"a": 1}, None], dtype=object), allow_pickle=True)
+    existing = tmp_path / "there.csv"
+    existing.write_text("mine")
+    y, out = str(labels), ["--out", str(tmp_path / "new.csv")]
+    return [
+        (["simulate", str(tmp_path / "no.npy"), *out], "no.npy: No such file or directory"),
+        (["simulate", str(tmp_path), *out], "labels: expected a .npy or .csv file"),
+        (["simulate", str(floats), *out], "expected class labels, got fractions"),
+        (["simulate", str(broken), *out], "expected a NumPy .npy file"),
+        (["simulate", str(objects), *out], "expected a NumPy .npy file"),
+        (["simulate", str(empty), *out], "expected a header line and at least one row"),
+        (["simulate", str(text), *out], "--column: expected one of 'a', 'b', got 'y'"),
+        (["simulate", str(text), *out, "--column", "a"], "a label in every row, got an empty one in line 3"),
+        (["simulate", y, "--out", str(existing)], "which exists; add --force"),
+        (["simulate", y, "--out", str(tmp_path / "x.txt")], "--out: expected a .csv or .npz file, got x.txt"),
+        (["simulate", y, "--out", str(tmp_path / "no" / "x.csv")], "--out: expected a folder that can be written"),
+        (["simulate", y, *out, "--p", "2"], "--minority and --p together"),
+        (["simulate", y, *out, "--p", "0", "--minority", "1"], "--p: expected a number above 0, got 0"),
+        (["simulate", y, *out, "--p", "2", "--minority", "9"], "--minority: expected one of"),
+        (["simulate", y, *out, "--p", "2", "--minority", "1", "--n-majority", "900"], "at most 400 samples of class 0, got 900"),
+        (["simulate", y, *out, "--transition", "unifrom"], "did you mean 'uniform'?"),
+        (["simulate", y, *out, "--transition", str(floats)], "transition: expected a square matrix"),
+        (["simulate", y, *out, "--n-labels", "5"], "n_labels: expected from 1 to 4"),
+        (["simulate", y, *out, "--noise", "1"], "rate: expected a share"),
+        (["simulate", y, *out, "--seed", "x"], "--seed"),
+        (["simulat"], "No such command 'simulat'"),
+        (["simulate"], "Missing"),
+        (["methods", "--jsn"], "No such option"),
+    ]  # fmt: skip
+
+
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, labels, capsys):
+    cases = bad(tmp_path, labels)
+    before = sorted(tmp_path.iterdir())
+    for arguments, message in cases:
+        assert run(arguments) == 2, arguments
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.count("\n") == 1
+        assert message in captured.err, arguments
+        assert "Traceback" not in captured.err
+        assert sorted(tmp_path.iterdir()) == before, f"{arguments} left something behind"
+    assert (tmp_path / "there.csv").read_text() == "mine"
+
+
+def test_a_failed_write_leaves_nothing(labels, tmp_path, monkeypatch, capsys):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    out = tmp_path / "x.npz"
+    assert run(["simulate", str(labels), "--out", str(out)]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == [labels]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_read_only_folder(labels, tmp_path, capsys):
+    folder = tmp_path / "ro"
+    folder.mkdir(mode=0o500)
+    assert run(["simulate", str(labels), "--out", str(folder / "x.csv")]) == 2
+    assert "a folder that can be written" in capsys.readouterr().err
+
+
+def test_the_installed_command_exits_with_2():
+    process = subprocess.run([sys.executable, "-m", "wcll", "nope"], capture_output=True, text=True, check=False)
+    assert process.returncode == 2
+    assert process.stderr.startswith("wcll: error:")
+
+
+def test_missing_extra_names_its_remedy():
+    from wcll.checks import MissingExtraError, extra
+
+    with pytest.raises(MissingExtraError, match=r"pip install 'wcll\[plots\]'"):
+        extra("no_such_module_of_plots", "plots")

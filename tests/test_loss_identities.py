@@ -1,0 +1,202 @@
+"""Equalities between losses, and unbiasedness by exact enumeration over labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import wcll.functional as F  # noqa: N812
+from cases import logits, random_transition
+from wcll.labels import (
+    class_weights,
+    complementary_prior,
+    eq13,
+    imbalance_counts,
+    inverse_size_transition,
+    observed_marginal,
+    uniform_transition,
+)
+from wcll.losses import BASES, Targets
+from wcll.losses.inputs import prepare
+from wcll.losses.unbiased import partial_risks
+
+K, N = 6, 20
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+@pytest.fixture
+def f():
+    return logits(N, K)
+
+
+@pytest.fixture
+def ybar():
+    return torch.from_numpy(np.random.default_rng(0).integers(0, K, N))
+
+
+def test_forward_with_uniform_labels_is_scl_nl_is_log(f, ybar):
+    negative_learning = F.scl_nl(f, ybar)
+    forward = F.forward(f, ybar, transition=uniform_transition(K))
+    torch.testing.assert_close(forward - math.log(K - 1), negative_learning, **EXACT)
+    torch.testing.assert_close(F.log(f, ybar), (K - 1) * negative_learning, **EXACT)
+
+
+def test_exp_is_scaled_scl_exp(f, ybar):
+    torch.testing.assert_close(F.exp(f, ybar), (K - 1) / math.e * F.scl_exp(f, ybar), **EXACT)
+
+
+def test_mae_estimator_is_linear_in_the_labels_probability(f, ybar):
+    p = f.softmax(-1).gather(-1, ybar[:, None]).squeeze(-1)
+    torch.testing.assert_close(F.mae(f, ybar, reduction="none"), 2 * (K - 1) * p, **EXACT)
+
+
+def test_free_class_form_is_its_sample_form_on_the_full_batch(f, ybar):
+    marginal = observed_marginal(ybar.numpy(), K).value
+    torch.testing.assert_close(F.free(f, ybar, marginal=marginal), F.free(f, ybar), **EXACT)
+
+
+def test_l_w_is_l_uw_times_a_bounded_weight(f, ybar):
+    p = f.softmax(-1).gather(-1, ybar[:, None]).squeeze(-1)
+    factor = 1 + (1 - p) / (K - 1)
+    torch.testing.assert_close(F.l_w(f, ybar, reduction="none"), factor * F.l_uw(f, ybar, reduction="none"), **EXACT)
+    assert factor.min() >= 1
+    assert factor.max() <= 1 + 1 / (K - 1)
+
+
+def test_l_uw_is_bounded_below():
+    sure = torch.full((1, 10), -50.0, dtype=torch.float64)
+    sure[0, 3] = 50.0
+    lowest = math.log(1 + 9 * math.exp(-1 / 9))
+    assert float(F.l_uw(torch.zeros(1, 10, dtype=torch.float64), torch.tensor([0]))) >= lowest
+    assert lowest == pytest.approx(2.203, abs=5e-4)
+
+
+def test_free_with_the_uniform_matrix_is_free(f, ybar):
+    for loss in (F.free, F.nn, F.ga, F.ncll):
+        torch.testing.assert_close(loss(f, ybar, transition=uniform_transition(K)), loss(f, ybar), **EXACT)
+
+
+def test_ncll_with_mae_is_ga_with_mae_and_needs_no_weights_when_uniform(f, ybar):
+    torch.testing.assert_close(F.ncll(f, ybar), F.ga(f, ybar, base="mae"), **EXACT)
+    torch.testing.assert_close(F.ncll(f, ybar, base="weighted-mae"), F.ncll(f, ybar), **EXACT)
+
+
+def test_wcll_with_equal_weights_is_free_and_weighted_free_is_wcll(f, ybar):
+    weight = [0.5, 1, 2, 1, 1, 0.1]
+    torch.testing.assert_close(F.wcll(f, ybar, weight=[1.0] * K), F.free(f, ybar), **EXACT)
+    torch.testing.assert_close(F.wcll(f, ybar, weight=weight), F.free(f, ybar, weight=weight), **EXACT)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_eq9_equals_algorithm1_on_a_full_batch_with_its_own_marginal(seed):
+    rng = np.random.default_rng(seed)
+    ybar = np.concatenate([np.arange(K), rng.integers(0, K, 50)])
+    weights = class_weights("wcll", ybar, K, pi="observed")
+    f, labels = logits(len(ybar), K, seed=seed), torch.from_numpy(ybar)
+    eq9 = F.wcll(f, labels, weight=weights)
+    algorithm1 = F.wcll(f, labels, weight=weights, pi=weights.pi, reading="algorithm1")
+    torch.testing.assert_close(eq9, algorithm1, **EXACT)
+
+
+def test_a_set_of_labels_is_the_mean_over_its_labels(f):
+    sets = torch.zeros(N, K, dtype=torch.bool)
+    sets[:, 1] = sets[:, 4] = True
+    one, four = torch.full((N,), 1), torch.full((N,), 4)
+    for loss in (F.free, F.scl_nl, F.scl_exp, lambda z, y: F.forward(z, y, transition=random_transition(K))):
+        torch.testing.assert_close(loss(f, sets), (loss(f, one) + loss(f, four)) / 2, **EXACT)
+
+
+# Unbiasedness: expectations over ybar given y, summed exactly.
+
+
+def expected_given_y(loss, f, transition):
+    """E[loss(x, ybar) | y] for every sample x and class y, by summing over ybar: (n, k)."""
+    per_label = torch.stack([loss(f, torch.full((len(f),), j)) for j in range(f.shape[-1])], -1)
+    return per_label @ torch.as_tensor(transition).mT
+
+
+@pytest.mark.parametrize("base", list(BASES))
+def test_free_is_the_ordinary_risk_for_uniform_labels(f, base):
+    mean = expected_given_y(lambda z, y: F.free(z, y, base=base, reduction="none"), f, uniform_transition(K))
+    torch.testing.assert_close(mean, BASES[base](f), **EXACT)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_free_is_the_ordinary_risk_for_a_random_transition(f, seed):
+    q = random_transition(K, seed)
+    mean = expected_given_y(lambda z, y: F.free(z, y, transition=q, reduction="none"), f, q)
+    torch.testing.assert_close(mean, BASES["ce"](f), **EXACT)
+
+
+@pytest.mark.parametrize("uniform", [True, False], ids=["uniform", "random Q"])
+def test_partial_risks_have_the_ordinary_partial_risks_as_expectation(uniform):
+    """Three samples with true classes y: the mean over all K^3 label triples, each with its probability."""
+    k, y = 4, [0, 2, 2]
+    q = uniform_transition(k) if uniform else random_transition(k, 1)
+    f = logits(3, k)
+    expected = torch.zeros(k, dtype=torch.float64)
+    for triple in np.ndindex(k, k, k):
+        chance = math.prod(q[true, label] for true, label in zip(y, triple, strict=True))
+        if chance:
+            batch = prepare(f, torch.tensor(triple))
+            expected += chance * partial_risks(f, batch, "ce", None if uniform else q, None)
+    ordinary = torch.zeros(k, dtype=torch.float64)
+    for i, true in enumerate(y):
+        ordinary[true] += BASES["ce"](f)[i, true] / 3
+    torch.testing.assert_close(expected, ordinary, **EXACT)
+
+
+def test_pc_is_the_pairwise_risk_up_to_a_constant(f):
+    """For uniform labels E[PC | y] = sum_{k != y} sigmoid(f_k - f_y) + const, whatever the surrogate."""
+    for surrogate, g in (("sigmoid", torch.sigmoid), ("ramp", lambda z: 0.5 * (1 + z).clamp(0, 2))):
+        mean = expected_given_y(
+            lambda z, y, s=surrogate: F.pc(z, y, surrogate=s, reduction="none"), f, uniform_transition(K)
+        )
+        risk = torch.stack([g(f - f[:, [y]]).sum(-1) for y in range(K)], -1)
+        difference = mean - risk
+        torch.testing.assert_close(difference, difference[0, 0].expand_as(difference), **EXACT)
+
+
+SETTINGS = [(10, [0], 2), (10, [0], 5), (10, [0, 2, 4, 6, 8], 5), (5, [0, 1, 2, 3], 10)]
+
+
+def eq9_error(k, minority, p, pi):
+    """The largest share of E[Eq. 9 | y] that is not c (K-1) l_y / (1 - pi_y), relative to that target."""
+    sizes = imbalance_counts(n_majority=1000, n_classes=k, minority=minority, p=p)
+    q, declared = inverse_size_transition(sizes), complementary_prior(sizes)
+    used = declared if pi == "declared" else sizes / sizes.sum() @ q
+    f = logits(200, k)
+    mean = expected_given_y(lambda z, y: F.wcll(z, y, weight=eq13(used), reduction="none"), f, q)
+    c = 1 / (1 / used).sum()
+    target = c * (k - 1) * BASES["ce"](f) / torch.as_tensor(1 - used)
+    return float(((mean - target).abs() / target).max())
+
+
+@pytest.mark.parametrize(("k", "minority", "p"), SETTINGS)
+def test_eq9_with_declared_pi_is_unbiased(k, minority, p):
+    assert eq9_error(k, minority, p, "declared") < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("k", "minority", "p"),
+    SETTINGS,
+    ids=[
+        f"K={k},p={p},{len(m)} minority: error {eq9_error(k, m, p, 'observed'):.0%} of target" for k, m, p in SETTINGS
+    ],
+)
+def test_eq9_with_observed_pi_is_biased(k, minority, p):
+    error = eq9_error(k, minority, p, "observed")
+    assert error > 0.01, f"largest relative error of Eq. 9 with the observed marginal: {error:.1%}"
+
+
+def test_targets_are_sliced_batch_by_batch(f, ybar):
+    targets = Targets.of(ybar, K, torch.rand(N, dtype=torch.float64))
+    rows = torch.tensor([3, 7, 1])
+    part = targets[rows]
+    assert torch.equal(part.index, ybar[rows])
+    torch.testing.assert_close(
+        F.log(f[rows], part), F.log(f[rows], Targets.of(ybar[rows], K, targets.sample_weight[rows]))
+    )

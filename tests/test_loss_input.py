@@ -1,0 +1,129 @@
+"""Bad arguments of losses: one clear line each."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import wcll
+from wcll import functional, losses
+from wcll.checks import InputError
+from wcll.labels import uniform_transition
+from wcll.losses import LOSSES, Context, Targets
+
+Z = torch.zeros(4, 3)
+Y = torch.tensor([0, 1, 2, 0])
+W = [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: functional.log(Z, torch.tensor([0, 1, 2, 3])), "ybar: expected class indices from 0 to 2, got 3"),
+        (lambda: functional.log(Z, torch.tensor([0, 1, 2, -1])), "ybar: expected class indices from 0 to 2, got -1"),
+        (lambda: functional.log(Z, Y.float()), "ybar: expected integer class indices or a boolean mask, got torch.float32"),
+        (lambda: functional.log(Z, [0, 1, 2, 0]), "ybar: expected a tensor of class indices or a boolean mask, got list"),
+        (lambda: functional.log(Z, Y[:3]), "ybar: expected 4 samples as in logits, got 3"),
+        (lambda: functional.log(Z, torch.ones(4, 3, dtype=torch.bool)), "at least one class left a sample"),
+        (lambda: functional.log(Z, torch.zeros(4, 3, dtype=torch.bool)), "at least one label a sample"),
+        (lambda: functional.log(Z, torch.ones(4, 2, dtype=torch.bool)), r"a mask of shape \(..., n, 3\), got \(4, 2\)"),
+        (lambda: functional.log(Z[0], Y), r"logits: expected shape \(..., samples, classes\)"),
+        (lambda: functional.log(Z.long(), Y), "logits: expected a floating-point tensor, got torch.int64"),
+        (lambda: functional.log(Z, Y, reduction="avg"), "reduction: expected one of 'mean', 'sum', 'none', got 'avg'"),
+        (lambda: functional.log(Z, Y, weight=[1.0, 1.0]), r"weight: expected 3 numbers, one a class, got shape \(2,\)"),
+        (lambda: functional.log(Z, Y, weight=[1.0, -1.0, 1.0]), "weight: expected finite numbers, none negative, got -1"),
+        (lambda: functional.log(Z, Y, weight=[0.0, 0.0, 0.0]), "weight: expected at least one positive number, got all"),
+        (lambda: functional.log(Z, Y, weight=[np.nan, 1.0, 1.0]), "weight: expected finite numbers"),
+        (lambda: functional.forward(Z, Y, transition=np.eye(2)), "transition: expected a 3 x 3 matrix, got 2 x 2"),
+        (lambda: functional.forward(Z, Y, transition=np.ones((3, 3))), "transition: expected rows that sum to 1, got 3"),
+        (lambda: functional.forward(Z, Y, transition=-np.eye(3)), "transition: expected probabilities, got negative"),
+        (lambda: functional.free(Z, Y, transition=np.full((3, 3), 1 / 3)), "expected an invertible matrix, got rank 1"),
+        (lambda: functional.pc(Z, Y, surrogate="ram"), "surrogate: expected .* got 'ram'; did you mean 'ramp'"),
+        (lambda: functional.free(Z, Y, base="maee"), "base: expected .* did you mean 'mae'"),
+        (lambda: functional.wcll(Z, Y, weight=W, reading="eq13"), "reading: expected one of .* did you mean"),
+        (lambda: functional.wcll(Z, Y, weight=W, reading="eq12"), "pi: expected the shares of Eq. 7, which reading 'eq12'"),
+        (lambda: functional.pc(Z, torch.tensor([[1, 1, 0]] * 4).bool()), "one label a sample for loss 'pc', got up to 2"),
+        (lambda: functional.scarce(Z, Y, prior=[0.5, 0.5]), "prior: expected 3 numbers"),
+        (lambda: LOSSES["foward"], "loss: expected one of .* did you mean 'forward'"),
+        (lambda: LOSSES["wcll"].bind(Context(weight=W), redaing="eq9"), "option of loss 'wcll': .*did you mean 'reading'"),
+        (lambda: LOSSES["forward"].bind(Context()), "transition: expected a value, which loss 'forward' needs, got None"),
+        (lambda: LOSSES["scarce"].bind(Context(weight=W, prior=W)), "weight: expected none for loss 'scarce'"),
+        (lambda: losses.WCLLLoss(), "weight: expected a value, which loss 'wcll' needs, got None"),
+        (lambda: losses.WCLLLoss(wieght=W), "did you mean 'weight'"),
+        (lambda: Targets.of(Y, 3, torch.ones(3)), "sample_weight: expected 4 numbers"),
+    ],
+)  # fmt: skip
+def test_one_clear_line(call, message):
+    with pytest.raises(InputError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_type_errors_are_also_type_errors():
+    with pytest.raises(TypeError):
+        functional.log(Z, Y.float())
+
+
+def test_duplicate_names_fail_at_import():
+    with pytest.raises(RuntimeError, match="loss 'wcll' is registered twice"):
+        LOSSES.put("wcll", LOSSES["wcll"])
+
+
+def test_a_registered_loss_is_all_that_is_needed():
+    """One function, registered where it is written, is in the registry and has a module class."""
+    from wcll.losses.modules import _module_class
+    from wcll.losses.spec import Losses
+
+    registry = Losses("loss")
+
+    @registry.add("my-loss", title="My loss", paper="ours", equation="-")
+    def my_loss(logits, ybar, *, strength=1.0, reduction="mean"):
+        """Mine."""
+        return strength * logits.gather(-1, ybar.index[:, None]).mean()
+
+    assert registry["my-loss"].options == {"strength": 1.0}
+    assert float(registry["my-loss"].bind(Context(), strength=2.0)(Z + 1, Targets.of(Y, 3))) == 2.0
+    assert _module_class(registry["my-loss"]).__name__ == "MyLossLoss"
+
+
+def test_modules_move_with_the_model_and_survive_copies():
+    loss = losses.WCLLLoss(weight=np.array([0.5, 1.0, 1.5]), reading="eq9")
+    assert [name for name, _ in loss.named_buffers()] == ["weight"]
+    expected = loss(Z, Y)
+    for twin in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
+        assert torch.equal(twin(Z, Y), expected)
+    assert repr(loss) == "WCLLLoss(reading='eq9')"
+    assert "WCLLLoss" in dir(losses)
+    with pytest.raises(AttributeError, match="NoSuchLoss"):
+        losses.NoSuchLoss  # noqa: B018
+
+
+def test_a_loss_trains_in_a_users_own_loop():
+    generator = torch.Generator().manual_seed(0)
+    centres = 4 * torch.eye(3)
+    y = torch.randint(0, 3, (600,), generator=generator)
+    x = centres[y] + torch.randn(600, 3, generator=generator)
+    ybar = torch.from_numpy(wcll.labels.make_complementary(y.numpy(), random_state=0))
+    model = torch.nn.Linear(3, 3)
+    loss = losses.LOGLoss()
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(150):
+        optimiser.zero_grad()
+        loss(model(x), ybar).backward()
+        optimiser.step()
+    assert (model(x).argmax(-1) == y).float().mean() > 0.9
+
+
+def test_a_users_own_base_loss():
+    squared = lambda z: z.square()  # noqa: E731
+    assert functional.free(Z + 1, Y, base=squared) == pytest.approx(3 - 2)
+
+
+def test_a_singular_matrix_is_fine_without_an_inverse():
+    rank_one = np.full((3, 3), 1 / 3)
+    assert functional.forward(Z, Y, transition=rank_one).isfinite()
+    assert functional.nn(Z, Y, transition=uniform_transition(3)).isfinite()
