@@ -116,6 +116,7 @@ def bad(tmp_path, labels):
         (["simulate", str(text), *out], "--column: expected one of 'a', 'b', got 'y'"),
         (["simulate", str(text), *out, "--column", "a"], "a label in every row, got an empty one in line 3"),
         (["simulate", y, "--out", str(existing)], "which exists; add --force"),
+        (["simulate", y, "--out", str(tmp_path)], "--out: expected a file, got"),
         (["simulate", y, "--out", str(tmp_path / "x.txt")], "--out: expected a .csv or .npz file, got x.txt"),
         (["simulate", y, "--out", str(tmp_path / "no" / "x.csv")], "--out: expected a folder that can be written"),
         (["simulate", y, *out, "--p", "2"], "--minority and --p together"),

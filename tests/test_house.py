@@ -16,7 +16,10 @@ SOURCE = Path(wcll.__file__).parent
 ROOT = SOURCE.parents[1]
 
 #: Rooms in the order that data flows; a room imports from earlier ones only.
-ORDER = ["checks", "streams", "registry", "labels", "losses", "functional", "cli", "__main__"]
+ORDER = [
+    *("checks", "streams", "registry", "atomic", "labels", "losses", "functional", "models", "training", "evaluation"),
+    *("features", "persistence", "estimator", "report", "demo", "cli", "__main__"),
+]
 FORBIDDEN = {"torchvision", "torchmetrics", "lightning", "pytorch_lightning"}
 
 modules = sorted(SOURCE.rglob("*.py"))

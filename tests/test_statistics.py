@@ -184,7 +184,8 @@ ONE = np.array([0, 1, 1, 2])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: observed_marginal(np.zeros(5, dtype=int), 3), "labels of at least two classes, got class 0 for every"),
+        (lambda: observed_marginal(np.zeros(5, dtype=int), 3), "labels of at least two classes, got one class, 0, for every"),
+        (lambda: observed_marginal([[0, 1], [0], [2, 0]], 3), "labels of at least two classes, got one class, 0, for every"),
         (lambda: observed_marginal(np.array([0, 5]), 3), "ybar: expected class indices below 3, got 5"),
         (lambda: observed_marginal(ONE, 3, sample_weight=[1, 2]), r"sample_weight: expected shape \(4,\), got \(2,\)"),
         (lambda: ordinary_prior(ONE, np.full((3, 3), 1 / 3)), "transition: expected an invertible matrix, got rank 1"),
@@ -197,7 +198,7 @@ ONE = np.array([0, 1, 1, 2])
         (lambda: class_weights(["a", "b", "c"], ONE, 3), "weights: expected numbers, got list"),
         (lambda: class_weights("wcll", ONE, 3, pi="declared"), "sizes: expected ordinary class sizes for pi='declared'"),
         (lambda: class_weights("wcll", ONE, 3, pi="declraed"), "pi: expected one of .* did you mean 'declared'"),
-        (lambda: class_weights("wcll", ONE, 3, pi="declared", sizes=[1, 2]), "sizes: expected 3 samples"),
+        (lambda: class_weights("wcll", ONE, 3, pi="declared", sizes=[1, 2]), "sizes: expected 3 class sizes, got 2"),
         (lambda: class_weights("wcll-bias", ONE, 3, bias=-1), "bias: expected one that leaves every pi positive, got -1"),
         (lambda: class_weights("effective-number", ONE, 3, beta=1.0), "beta: expected a number from 0 to below 1"),
         (lambda: resample(np.zeros((3, 2)), ONE), "ybar: expected 3 samples as in X, got 4"),

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wcll import functional, labels, losses
+    from wcll import evaluation, functional, labels, losses, models
+    from wcll.estimator import ComplementaryClassifier
 
-__all__ = ["__version__", "functional", "labels", "losses"]
+__all__ = ["ComplementaryClassifier", "__version__", "evaluation", "functional", "labels", "losses", "models"]
 
 
 def __getattr__(name: str) -> Any:
     # Rooms load when first used: `wcll --version` must not wait for torch.
+    if name == "ComplementaryClassifier":
+        return import_module("wcll.estimator").ComplementaryClassifier
     if name in __all__:
         return import_module(f"wcll.{name}")
     raise AttributeError(f"module 'wcll' has no attribute {name!r}")

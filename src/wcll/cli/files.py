@@ -1,13 +1,10 @@
-"""Reading and writing small files of labels; nothing half-written is ever left under the final name."""
+"""Reading small files of labels."""
 
 from __future__ import annotations
 
 import csv
-import os
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,20 +64,3 @@ def _read_csv(path: Path, column: str | None) -> NDArray[Any]:
         return np.array([int(cell) for cell in cells])
     except ValueError:
         return np.array(cells)
-
-
-def write_atomically(path: Path, write: Callable[[IO[bytes]], None], *, force: bool) -> None:
-    """Write beside the target, then rename: the file is there whole or not at all."""
-    if path.exists() and not force:
-        raise InputError("--out", "a new file", f"{path}, which exists", "add --force to replace it")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError("--out", "a folder that can be written", str(path.parent), str(error.strerror)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,15 +44,19 @@ def simulate(  # noqa: PLR0913  (a command's options)
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Turn ordinary labels into complementary ones, and say what they tell of classes and priors."""
+    from wcll.atomic import check_target, replacing
     from wcll.checks import InputError
-    from wcll.cli.files import write_atomically
 
+    check_target(out, "--out")
+    if out.exists() and not force:
+        raise InputError("--out", "a new file", f"{out}, which exists", "add --force to replace it")
     if out.suffix not in (".csv", ".npz"):
         raise InputError("--out", "a .csv or .npz file", out.name)
     if (minority is None) != (p is None):
         raise InputError("--p", "--minority and --p together", "only one of them")
     simulation = _simulate(labels, column, transition, noise, n_labels, minority, p, n_majority, seed)
-    write_atomically(out, lambda file: _write(file, out.suffix, simulation), force=force)
+    with replacing(out, "--out") as draft:
+        _write(draft, out.suffix, simulation)
     if as_json:
         print(json.dumps({"classes": simulation.classes.tolist(), **simulation.summary.to_dict()}, indent=2))
     else:
@@ -121,22 +124,22 @@ def _subsample(
     return make_imbalance(y, counts, random_state=seed)
 
 
-def _write(file: IO[bytes], suffix: str, simulation: Simulation) -> None:
+def _write(path: Path, suffix: str, simulation: Simulation) -> None:
     import numpy as np
 
     if suffix == ".npz":
-        np.savez(file, index=simulation.kept, ybar=simulation.ybar, classes=simulation.classes)
+        with path.open("wb") as file:
+            np.savez(file, index=simulation.kept, ybar=simulation.ybar, classes=simulation.classes)
         return
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text)
-    writer.writerow(["index", "ybar"])
     names = simulation.classes
     if simulation.ybar.ndim == 1:
-        writer.writerows(zip(simulation.kept.tolist(), names[simulation.ybar].tolist(), strict=True))
+        cells = names[simulation.ybar].tolist()
     else:  # several labels: separated by semicolons
-        cells = (";".join(map(str, names[row])) for row in simulation.ybar)
+        cells = [";".join(map(str, names[row])) for row in simulation.ybar]
+    with path.open("w", newline="", encoding="utf-8") as text:
+        writer = csv.writer(text)
+        writer.writerow(["index", "ybar"])
         writer.writerows(zip(simulation.kept.tolist(), cells, strict=True))
-    text.detach()
 
 
 def _print(simulation: Simulation, out: Path) -> None:

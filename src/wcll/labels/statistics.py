@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, InputError, class_indices, finite_array, inverse_transition
+from wcll.checks import BoolArray, FloatArray, InputError, IntArray, class_indices, finite_array, inverse_transition
 from wcll.labels.draw import to_mask
 from wcll.labels.transition import normalised, transition_from_pi
 
@@ -44,6 +44,15 @@ class InverseSizeRecovery:
     pi: Estimate  #: Eq. 7's pi
     prior: Estimate  #: the ordinary class shares, proportional to 1 / pi
     transition: FloatArray  #: Q[y, j] = pi_j / (1 - pi_y)
+
+
+def label_totals(labels: IntArray | BoolArray, n_classes: int, weight: FloatArray) -> FloatArray:
+    """Summed sample weights of each label (indices or mask), a sample's weight shared by its labels."""
+    if labels.ndim == 1:
+        return np.bincount(labels, weights=weight, minlength=n_classes).astype(np.float64)
+    shares = labels / labels.sum(axis=1, keepdims=True)
+    totals: FloatArray = weight @ shares
+    return totals
 
 
 def label_counts(ybar: ArrayLike, n_classes: int, *, sample_weight: ArrayLike | None = None) -> Estimate:
@@ -88,10 +97,6 @@ def recover_inverse_size(
     method.
     """
     marginal, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight)
-    if not marginal.all():
-        absent = int(marginal.argmin())
-        raise InputError("ybar", "every class to occur as a complementary label", f"none of class {absent}",
-                         "declare the class sizes or use the observed shares")  # fmt: skip
     pi = solve_pi(marginal)
     slope_pi = _jacobian(solve_pi, marginal)
     slope_prior = _jacobian(lambda shares: _prior_of(solve_pi(shares)), marginal)
@@ -104,6 +109,10 @@ def recover_inverse_size(
 
 def solve_pi(marginal: FloatArray, *, tolerance: float = 1e-14, max_steps: int = 10_000) -> FloatArray:
     """The fixed point of :func:`recover_inverse_size` for one observed marginal."""
+    if not marginal.all():
+        absent = int(marginal.argmin())
+        raise InputError("ybar", "every class to occur as a complementary label", f"none of class {absent}",
+                         "declare the class sizes or use the observed shares")  # fmt: skip
     pi = normalised(marginal)
     for _ in range(max_steps):
         ratio = _prior_of(pi) / (1.0 - pi)
@@ -132,14 +141,16 @@ def _marginal_and_covariance(
         marginal = np.bincount(index, weights=weight, minlength=n_classes) / n
         square = np.bincount(index, weights=weight**2, minlength=n_classes)
         second = np.diag(square)
+        everyone = marginal > 1 - 1e-12
     else:
         mask = np.asarray(labels)
         shares = mask / mask.sum(axis=1, keepdims=True)
         marginal = weight @ shares / n
         square = weight**2 @ shares
         second = (shares * weight[:, None] ** 2).T @ shares
-    if marginal.max() > 1 - 1e-12:
-        raise InputError("ybar", "labels of at least two classes", f"class {marginal.argmax()} for every sample",
+        everyone = mask[weight > 0].all(axis=0)
+    if everyone.any():
+        raise InputError("ybar", "labels of at least two classes", f"one class, {everyone.argmax()}, for every sample",
                          "a class that no sample can have teaches nothing; drop it")  # fmt: skip
     cross = np.outer(square, marginal)
     covariance = second - cross - cross.T + np.outer(marginal, marginal) * (weight**2).sum()

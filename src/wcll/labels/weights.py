@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from wcll.checks import FloatArray, InputError, choice, class_indices, class_weights_array, positive, same_length
 from wcll.labels.imbalance import pick_by_class
-from wcll.labels.statistics import observed_marginal, recover_inverse_size
+from wcll.labels.statistics import observed_marginal, solve_pi
 from wcll.labels.transition import complementary_prior
 from wcll.registry import Functions
 from wcll.streams import RandomState, stream
@@ -39,7 +39,7 @@ class WeightContext:
     """What a weighting scheme may use; every scheme takes what it needs."""
 
     marginal: FloatArray  # observed shares of the labels
-    n: int
+    n: float  # how many labels
     pi: FloatArray | None
     bias: float
     beta: float
@@ -129,29 +129,43 @@ def class_weights(
     array([0.66666667, 1.33333333, 1.33333333])
     """
     marginal = observed_marginal(ybar, n_classes, sample_weight=sample_weight).value
+    n = float(len(ybar) if sample_weight is None else np.sum(sample_weight))  # type: ignore[arg-type]
+    return weights_of_marginal(scheme, marginal, n, pi=pi, sizes=sizes, bias=bias, beta=beta, random_state=random_state)
+
+
+def weights_of_marginal(
+    scheme: str | ArrayLike,
+    marginal: FloatArray,
+    n: float,
+    *,
+    pi: PiSource = "recovered",
+    sizes: ArrayLike | None = None,
+    bias: float = 0.0,
+    beta: float = 0.999,
+    random_state: RandomState = None,
+) -> ClassWeights:
+    """:func:`class_weights` from the shares ``marginal`` of ``n`` labels, for labels that come in parts."""
     if not isinstance(scheme, str):
-        own = class_weights_array("weights", scheme, n_classes)
+        own = class_weights_array("weights", scheme, len(marginal))
         return ClassWeights(_mean_one(own, marginal), "array")
     make = WEIGHTINGS[scheme]
     needs_pi = scheme in ("wcll", "wcll-bias")
-    values = _pi(pi, ybar, n_classes, marginal, sizes, sample_weight) if needs_pi else None
-    context = WeightContext(marginal, len(ybar), values, bias, beta, random_state)  # type: ignore[arg-type]
+    values = _pi(pi, marginal, sizes) if needs_pi else None
+    context = WeightContext(marginal, n, values, bias, beta, random_state)
     return ClassWeights(_mean_one(make(context), marginal), scheme, values, pi if needs_pi else None)
 
 
-def _pi(
-    source: PiSource, ybar: ArrayLike, n_classes: int, marginal: FloatArray, sizes: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-) -> FloatArray:  # fmt: skip
+def _pi(source: PiSource, marginal: FloatArray, sizes: ArrayLike | None) -> FloatArray:
     choice("pi", source, PI_SOURCES)
     if source == "observed":
         return marginal
     if source == "recovered":
-        return recover_inverse_size(ybar, n_classes, sample_weight=sample_weight).pi.value
+        return solve_pi(marginal)
     if sizes is None:
         raise InputError("sizes", "ordinary class sizes for pi='declared'", None)
     pi = complementary_prior(sizes)
-    same_length("ybar's classes", n_classes, "sizes", len(pi))
+    if len(pi) != len(marginal):
+        raise InputError("sizes", f"{len(marginal)} class sizes", len(pi))
     return pi
 
 

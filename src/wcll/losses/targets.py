@@ -59,6 +59,12 @@ class Targets:
             self.mass,
         )
 
+    def to(self, device: torch.device) -> Targets:
+        """The same targets on a device."""
+        index = None if self.index is None else self.index.to(device)
+        weight = None if self.sample_weight is None else self.sample_weight.to(device)
+        return Targets(self.mask.to(device), index, weight, self.mass)
+
     def __len__(self) -> int:
         return self.mask.shape[-2]
 

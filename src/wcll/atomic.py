@@ -1,0 +1,37 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wcll.checks import InputError
+
+
+def check_target(path: Path, argument: str) -> None:
+    """Fail before any work if ``path`` could not be written afterwards."""
+    if path.is_dir():
+        raise InputError(argument, "a file", f"{path}, which is a folder")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(argument, "a folder that can be written", str(path.parent))
+
+
+@contextmanager
+def replacing(path: Path, argument: str) -> Iterator[Path]:
+    """A file beside ``path`` to write to; it takes the place of ``path`` if all goes well, else it vanishes."""
+    check_target(path, argument)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        mask = os.umask(0)
+        os.umask(mask)
+        draft.chmod(0o666 & ~mask)  # as any new file, not private as temporary ones are
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,397 @@
+"""The scikit-learn face: fit on features and complementary labels, predict classes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from wcll import __version__
+from wcll.checks import BoolArray, FloatArray, InputError, InputTypeError, IntArray, choice, finite_array, positive
+from wcll.evaluation import label_free_accuracy
+from wcll.features import check_features
+from wcll.labels.draw import to_pairs
+from wcll.labels.names import NamedLabels, encode_labels
+from wcll.labels.statistics import label_totals, observed_marginal
+from wcll.losses import LOSSES, LossSpec, Targets
+from wcll.models.stack import ModelChoice, build_model, named
+from wcll.persistence import read_model, write_model
+from wcll.streams import stream_seed
+from wcll.training import LossGroup, RunAdam, Trainer, predict_logits
+from wcll.training.context import assume
+
+
+def _has_probabilities(self: ComplementaryClassifier) -> bool:
+    spec, _ = self._loss()
+    if spec is not None and spec.link != "softmax":
+        raise AttributeError(
+            f"predict_proba: loss {spec.name!r} learns scores, not class probabilities; use decision_function"
+        )
+    return True
+
+
+class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that learns from complementary labels: what a sample is NOT.
+
+    Parameters
+    ----------
+    loss : str, dict or callable
+        A loss of ``wcll methods``, or ``{"name": "wcll", "reading": "algorithm1"}`` with options, or a function of
+        logits (1, n, k) and :class:`wcll.losses.Targets` to a loss of shape (1,).
+    model : str, dict, torch module or callable
+        ``"linear"``, ``"mlp"``, ``"cnn9"``, ``"resnet18"`` (images: X of shape (n, channels, height, width)), options
+        as ``{"name": "mlp", "hidden": 200}``, a torch module (copied, trained from the weights it has), or a function
+        ``(input_shape, n_classes) -> module``.
+    classes : sequence, optional
+        Every class, if some may never occur as a label; in the order of outputs.
+    transition : None, "uniform", "inverse-size" or array of shape (k, k)
+        The assumed ``Q[y, ybar]``: uniform if None; ``"inverse-size"`` recovers it from the label counts.
+    weights : None, "auto", str or array of shape (k,)
+        Class weights: ``"auto"`` is Eq. 13 from the recovered pi for the loss ``wcll``, none for others; or
+        ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own.
+    lr, max_epochs, batch_size, weight_decay
+        Adam with L2 decay.
+    dtype : {"float32", "float64"}
+    device : str
+        ``"auto"`` takes a GPU if there is one; else as torch names it.
+    random_state : int, RandomState or None
+    warm_start : bool
+        Go on from the last fit instead of starting anew.
+    verbose : int
+        Print a line every ``verbose`` epochs.
+    callbacks : sequence of callables
+        Called after every epoch with its row of ``history_``; one that returns True ends training.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+    history_ : list of dict
+        A row an epoch: ``epoch``, ``loss``, ``seconds``.
+    transition_ : array of shape (k, k)
+        The Q that was assumed.
+    weights_ : ClassWeights or None
+        The class weights, and which pi they were made from.
+    n_features_in_, n_iter_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from wcll.labels import make_complementary
+    >>> X, y = make_blobs(1000, centers=3, random_state=0)
+    >>> ybar = make_complementary(y, random_state=0)        # for each sample, a class that it is not
+    >>> model = ComplementaryClassifier("log", lr=0.05, random_state=0).fit(X, ybar)
+    >>> bool((model.predict(X) == y).mean() > 0.85)
+    True
+    """
+
+    classes_: NDArray[Any]
+    history_: list[dict[str, Any]]
+    label_totals_: FloatArray
+    trainer_: Trainer
+
+    def __init__(  # noqa: PLR0913
+        self,
+        loss: str | dict[str, Any] | Callable[..., torch.Tensor] = "wcll",
+        *,
+        model: ModelChoice = "linear",
+        classes: Sequence[Any] | None = None,
+        transition: str | ArrayLike | None = None,
+        weights: str | ArrayLike | None = "auto",
+        lr: float = 5e-4,
+        max_epochs: int = 100,
+        batch_size: int = 256,
+        weight_decay: float = 1e-4,
+        dtype: str = "float32",
+        device: str = "auto",
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[dict[str, Any]], bool | None]] = (),
+    ) -> None:
+        self.loss = loss
+        self.model = model
+        self.classes = classes
+        self.transition = transition
+        self.weights = weights
+        self.lr = lr
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.weight_decay = weight_decay
+        self.dtype = dtype
+        self.device = device
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    # Learning
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
+        """Learn from features and complementary labels.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), or images (n, channels, height, width); unsigned bytes are scaled to [0, 1]
+        y : complementary labels
+            Names or integers of shape (n,); or lists of several a sample; or a mask of shape (n, k) of "not these".
+        sample_weight : array of shape (n,), optional
+            An integer weight equals repetition; the scale does not matter.
+        """
+        if not (self.warm_start and hasattr(self, "trainer_")):
+            self._forget()
+        return self._learn(X, y, sample_weight, self.classes, self.max_epochs)
+
+    def partial_fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        classes: Sequence[Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """One epoch on these data; label counts add up over calls. ``classes`` is needed in the first call."""
+        if classes is None:
+            classes = getattr(self, "classes_", self.classes)
+        elif hasattr(self, "classes_") and not np.array_equal(classes, self.classes_):
+            raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
+        return self._learn(X, y, sample_weight, classes, 1, part=True)
+
+    def _forget(self) -> None:
+        for name in ("trainer_", "classes_", "history_", "label_totals_"):
+            self.__dict__.pop(name, None)
+
+    def _learn(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        classes: Any,
+        epochs: int,
+        part: bool = False,
+    ) -> Self:
+        spec, options = self._loss()
+        dtype, device = self._place()
+        first = not hasattr(self, "trainer_")
+        features = check_features(self, X, reset=first)
+        labels = _labels(y, classes if first else self.classes_)
+        if len(labels) != len(features):
+            raise InputError("y", f"{len(features)} labels, one for each sample of X", len(labels))
+        n_classes = len(labels.classes)
+        if len(features) < n_classes and not part:
+            raise InputError("X", f"at least as many samples as classes, {n_classes}", f"n_samples = {len(features)}")
+        weight = _sample_weight(sample_weight, len(features))
+        if not part:  # parts of a stream may well have one label only
+            observed_marginal(labels.values, n_classes, sample_weight=weight)
+        if labels.mask is not None and spec is not None and not spec.several:
+            features, labels, weight = _split_sets(features, labels, weight)
+        totals = label_totals(labels.values, n_classes, weight)
+        if part and not first:
+            totals = totals + self.label_totals_
+        assumed = assume(totals, self.transition, self.weights, loss=spec.name if spec else None)
+        like = torch.empty(0, n_classes, dtype=dtype, device=device)
+        loss: Any = spec.bind(assumed.context(spec).beside(like), **options) if spec else self.loss
+        if first:
+            trainer = self._new_trainer(features.shape[1:], n_classes, dtype, device)
+            self.classes_, self.history_, self.trainer_ = labels.classes, [], trainer
+        self.label_totals_, self.transition_, self.weights_ = totals, assumed.transition, assumed.weights
+        self.trainer_.losses = [LossGroup(loss)]
+        x = torch.as_tensor(features, dtype=dtype, device=device)
+        scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype)
+        targets = Targets.of(torch.as_tensor(labels.values), n_classes, scaled, float(weight.mean()))
+        self._train(x, targets.to(device), epochs)
+        return self
+
+    def _new_trainer(
+        self, input_shape: tuple[int, ...], n_classes: int, dtype: torch.dtype, device: torch.device
+    ) -> Trainer:
+        seed = _seed(self.random_state)
+        stack = build_model(self.model, tuple(input_shape), n_classes, [seed], dtype).to(device)
+        with torch.no_grad():  # a module of the wrong width fails here, before any training
+            stack.eval()(torch.zeros(1, *input_shape, dtype=dtype, device=device))
+        rate = torch.tensor([positive("lr", self.lr)], dtype=dtype, device=device)
+        return Trainer(stack, RunAdam(stack.parameters(), rate, weight_decay=self.weight_decay), [], seed)
+
+    def _train(self, x: torch.Tensor, targets: Targets, epochs: int) -> None:
+        def record(row: dict[str, Any]) -> bool:
+            row["loss"] = row["loss"][0]
+            self.history_.append(row)
+            if self.verbose and row["epoch"] % self.verbose == 0:
+                print(f"epoch {row['epoch']}: loss {row['loss']:.4f}", flush=True)
+            return any([bool(callback(row)) for callback in self.callbacks])  # noqa: C419  (every one is called)
+
+        with torch.random.fork_rng(devices=[]):  # a user's module may draw from torch's global stream
+            torch.manual_seed(stream_seed(self.trainer_.seed, "dropout", self.trainer_.epoch))
+            self.trainer_.fit(x, targets, epochs=epochs, batch_size=int(self.batch_size), callbacks=[record])
+        self.n_iter_ = self.trainer_.epoch
+        if not np.isfinite(self.history_[-1]["loss"]):
+            warnings.warn("training diverged: the loss is not finite; lower lr", RuntimeWarning, stacklevel=4)
+
+    # Predicting
+
+    def _logits(self, X: Any) -> torch.Tensor:  # noqa: N803
+        check_is_fitted(self)
+        features = check_features(self, X, reset=False)
+        dtype, device = self._place()
+        return predict_logits(self.trainer_.model, torch.as_tensor(features, dtype=dtype, device=device))[0].double()
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """The likeliest class of each sample."""
+        index = self._logits(X).argmax(-1).cpu().numpy()
+        names: NDArray[Any] = self.classes_[index]
+        return names
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
+        """Class probabilities, shape (n, k); only for losses that learn them."""
+        proba: FloatArray = self._logits(X).softmax(-1).cpu().numpy()
+        return proba
+
+    def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
+        """Scores, shape (n, k); for two classes the difference of the second and the first, shape (n,)."""
+        scores: FloatArray = self._logits(X).cpu().numpy()
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
+        """The label-free estimate of accuracy from complementary labels ``y``, under the assumed Q.
+
+        Plain accuracy against complementary labels would reward the worst model. For true labels use
+        ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``.
+        """
+        predicted = self._logits(X).argmax(-1).cpu().numpy()
+        return label_free_accuracy(self.encode(y), predicted, self.transition_, sample_weight=sample_weight)[0]
+
+    def encode(self, y: Any) -> IntArray | BoolArray:
+        """Complementary labels as class indices, or as a mask."""
+        check_is_fitted(self)
+        return _labels(y, self.classes_).values
+
+    # Keeping
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted classifier to one safetensors file, with its settings as JSON; nothing is pickled."""
+        check_is_fitted(self)
+        settings = {name: _plain(name, value) for name, value in self.get_params(deep=False).items()}
+        header = {
+            "version": __version__,
+            "settings": settings,
+            "classes": self.classes_.tolist(),
+            "classes_dtype": self.classes_.dtype.str,
+            "input_shape": list(getattr(self, "image_shape_", [self.n_features_in_])),
+            "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
+            "transition": self.transition_.tolist(),
+            "history": self.history_,
+        }
+        write_model(path, self.trainer_.model.state_dict(), header)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """A classifier that :meth:`save` wrote, ready to predict; it is moved to this machine's device."""
+        header, tensors = read_model(path)
+        self = cls(**header["settings"])
+        self.classes_ = np.array(header["classes"], dtype=header["classes_dtype"])
+        self.n_features_in_ = int(np.prod(header["input_shape"]))
+        if len(header["input_shape"]) > 1:
+            self.image_shape_ = tuple(header["input_shape"])
+        if header["feature_names"]:
+            self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+        self.transition_ = np.array(header["transition"])
+        self.weights_, self.history_, self.n_iter_ = None, header["history"], len(header["history"])
+        self.trainer_ = self._new_trainer(tuple(header["input_shape"]), len(self.classes_), *self._place())
+        self.trainer_.model.load_state_dict(tensors)
+        return self
+
+    # Settings
+
+    def _loss(self) -> tuple[LossSpec | None, dict[str, Any]]:
+        """The registered loss and its options; None for a user's own function."""
+        for name in ("max_epochs", "batch_size"):
+            positive(name, getattr(self, name))
+        if callable(self.loss):
+            return None, {}
+        if not isinstance(self.loss, str | dict):
+            raise InputTypeError("loss", "a name, a dict with a name, or a function", type(self.loss).__name__)
+        name, options = named(self.loss, "loss")
+        spec = LOSSES[name]
+        if spec.labels == "ordinary":
+            raise InputError(
+                "loss", "one for complementary labels", repr(name), "any classifier learns ordinary labels"
+            )
+        return spec, options
+
+    def _place(self) -> tuple[torch.dtype, torch.device]:
+        dtype = {"float32": torch.float32, "float64": torch.float64}[
+            choice("dtype", self.dtype, ("float32", "float64"))
+        ]
+        wanted = ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
+        if str(wanted).startswith("cuda") and not torch.cuda.is_available():
+            raise InputError("device", "a device of this machine", repr(wanted), "torch sees no GPU; use device='cpu'")
+        try:
+            return dtype, torch.device(wanted)
+        except RuntimeError:
+            raise InputError("device", "'auto', 'cpu' or 'cuda'", repr(wanted)) from None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # labels say "not this": agreeing with them is bad
+        return tags
+
+
+def _labels(y: Any, classes: Any) -> NamedLabels:
+    if y is None:
+        raise InputError("y", "labels (fit requires y to be passed, but the target y is None)", None)
+    if isinstance(y, torch.Tensor):
+        y = y.detach().cpu().numpy()
+    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    if getattr(y, "ndim", 0) == 1 and y.dtype.kind == "f":
+        check_classification_targets(np.asarray(y))
+    return encode_labels(y, classes)
+
+
+def _sample_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray:
+    if sample_weight is None:
+        return np.ones(n)
+    weight = finite_array("sample_weight", sample_weight, (n,))
+    if (weight < 0).any() or not weight.any():
+        raise InputError("sample_weight", "non-negative numbers, not all zero", f"a minimum of {weight.min():g}")
+    return weight
+
+
+def _split_sets(
+    features: NDArray[Any], labels: NamedLabels, weight: FloatArray
+) -> tuple[NDArray[Any], NamedLabels, FloatArray]:
+    """Label sets as pairs of sample and label, for losses that take one label a sample."""
+    assert labels.mask is not None
+    sample, label, share = to_pairs(labels.mask)
+    return features[sample], NamedLabels(labels.classes, label, None), weight[sample] * share
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A setting as JSON; what JSON cannot say cannot be saved."""
+    if name == "callbacks":
+        return []
+    if name == "random_state" and not isinstance(value, int | None):
+        return None
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if value is None or isinstance(value, str | int | float | dict | list | tuple):
+        return value
+    raise InputError(name, "a setting that JSON can hold, to be saved", type(value).__name__,
+                     "save the module's state_dict yourself" if name == "model" else "")  # fmt: skip

@@ -1,0 +1,17 @@
+"""How good a model is: with true labels (for the end), and without any."""
+
+from wcll.evaluation.label_free import (
+    accuracy_scorer,
+    complementary_log_likelihood,
+    label_free_accuracy,
+    log_likelihood_scorer,
+)
+from wcll.evaluation.metrics import Confusion
+
+__all__ = [
+    "Confusion",
+    "accuracy_scorer",
+    "complementary_log_likelihood",
+    "label_free_accuracy",
+    "log_likelihood_scorer",
+]

@@ -1,0 +1,41 @@
+"""Metrics with true labels, for the final evaluation and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wcll.checks import FloatArray, IntArray, class_indices, same_length
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """The table ``counts[y, prediction]``, and what follows from it; all figures are fractions in [0, 1]."""
+
+    counts: IntArray
+
+    @staticmethod
+    def of(y: IntArray, predicted: IntArray, n_classes: int) -> Confusion:
+        """Count pairs of true and predicted class indices."""
+        y, predicted = class_indices("y", y, n_classes), class_indices("predicted", predicted, n_classes)
+        same_length("y", len(y), "predicted", len(predicted))
+        pairs = np.bincount(y * n_classes + predicted, minlength=n_classes**2)
+        return Confusion(pairs.reshape(n_classes, n_classes))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of samples whose class was predicted."""
+        return float(np.trace(self.counts) / self.counts.sum())
+
+    @property
+    def recall(self) -> FloatArray:
+        """The same within each class (NaN for a class without samples)."""
+        with np.errstate(invalid="ignore"):
+            recall: FloatArray = np.diag(self.counts) / self.counts.sum(axis=1)
+        return recall
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean recall over classes."""
+        return float(np.nanmean(self.recall))

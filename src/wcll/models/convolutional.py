@@ -1,0 +1,116 @@
+"""Models for images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wcll.checks import InputError
+from wcll.models.layers import Draws, RunBatchNorm, RunConv, RunDropout, RunLinear
+from wcll.models.stack import MODELS, RunStack, Shape, image_shape
+
+
+def _pooled(features: Tensor, runs: int) -> Tensor:
+    """The mean over positions of features (n, runs * c, h, w): (runs, n, c)."""
+    return features.mean((2, 3)).view(len(features), runs, -1).transpose(0, 1)
+
+
+@MODELS.add("cnn9")
+class CNN9(RunStack):
+    """The paper's network: nine 3x3 convolutions without bias, each with batch norm and ReLU, and a linear layer.
+
+    Max pooling and drop-out (of channels) follow every three convolutions, whose widths are ``width``, twice and four
+    times ``width``; the linear layer sees the mean over positions.
+    """
+
+    def __init__(
+        self,
+        input_shape: Shape,
+        n_classes: int,
+        seeds: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+        *,
+        width: int = 64,
+        dropout: float = 0.25,
+    ) -> None:
+        super().__init__(seeds)
+        channels, height, wide = image_shape("cnn9", input_shape)
+        if min(height, wide) < 8:
+            raise InputError("X", "images of at least 8 x 8 pixels for model 'cnn9'", f"{height} x {wide}")
+        draws = Draws(seeds, dtype)
+        widths = [channels] + [width] * 3 + [2 * width] * 3 + [4 * width] * 3
+        self.convolutions = nn.ModuleList(RunConv(draws, a, b) for a, b in pairwise(widths))
+        self.norms = nn.ModuleList(RunBatchNorm(draws, w) for w in widths[1:])
+        self.dropouts = nn.ModuleList(RunDropout(seeds, dropout, place) for place in range(3))
+        self.output = RunLinear(draws, 4 * width, n_classes)
+
+    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+        """(n, c, h, w) -> (runs, n, classes)."""
+        x = x.unsqueeze(1) if x.ndim == 3 else x
+        for i, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
+            x = norm(convolution(x)).relu()
+            if i % 3 == 2:
+                x = self.dropouts[i // 3](functional.max_pool2d(x, 2), step)
+        logits: Tensor = self.output(_pooled(x, self.n_runs))
+        return logits
+
+
+class Block(nn.Module):
+    """Two convolutions around a short cut."""
+
+    def __init__(self, draws: Draws, n_in: int, n_out: int, stride: int) -> None:
+        super().__init__()
+        self.first, self.second = RunConv(draws, n_in, n_out, stride=stride), RunConv(draws, n_out, n_out)
+        self.norm1, self.norm2 = RunBatchNorm(draws, n_out), RunBatchNorm(draws, n_out)
+        self.short: nn.Module = nn.Identity()
+        if stride != 1 or n_in != n_out:
+            self.short = nn.Sequential(RunConv(draws, n_in, n_out, size=1, stride=stride), RunBatchNorm(draws, n_out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, runs * in, h, w) -> (n, runs * out, h', w')."""
+        inner: Tensor = self.norm2(self.second(self.norm1(self.first(x)).relu()))
+        added: Tensor = inner + self.short(x)
+        return added.relu()
+
+
+@MODELS.add("resnet18")
+class ResNet18(RunStack):
+    """ResNet-18 with a 3x3 stem, for images of about 32 pixels (stride 1) or 64 pixels and more (stride 2)."""
+
+    def __init__(
+        self,
+        input_shape: Shape,
+        n_classes: int,
+        seeds: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+        *,
+        width: int = 64,
+    ) -> None:
+        super().__init__(seeds)
+        channels, height, wide = image_shape("resnet18", input_shape)
+        draws = Draws(seeds, dtype)
+        self.stem = RunConv(draws, channels, width, stride=1 if min(height, wide) < 64 else 2)
+        self.norm = RunBatchNorm(draws, width)
+        widths = [width, width, 2 * width, 4 * width, 8 * width]
+        self.blocks = nn.Sequential(
+            *(
+                block
+                for stage in range(4)
+                for block in (
+                    Block(draws, widths[stage], widths[stage + 1], 1 if stage == 0 else 2),
+                    Block(draws, widths[stage + 1], widths[stage + 1], 1),
+                )
+            )
+        )
+        self.output = RunLinear(draws, 8 * width, n_classes)
+
+    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+        """(n, c, h, w) -> (runs, n, classes)."""
+        x = x.unsqueeze(1) if x.ndim == 3 else x
+        x = self.blocks(self.norm(self.stem(x)).relu())
+        logits: Tensor = self.output(_pooled(x, self.n_runs))
+        return logits

@@ -1,0 +1,68 @@
+"""Models for tables and flattened images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+from wcll.checks import InputError
+from wcll.models.layers import Draws, RunDropout, RunLinear
+from wcll.models.stack import MODELS, RunStack, Shape
+
+
+@MODELS.add("linear")
+class Linear(RunStack):
+    """One linear layer on flattened inputs: the paper's model for MNIST."""
+
+    exact = True
+
+    def __init__(
+        self, input_shape: Shape, n_classes: int, seeds: Sequence[int], dtype: torch.dtype = torch.float32
+    ) -> None:
+        super().__init__(seeds)
+        self.layer = RunLinear(Draws(seeds, dtype), prod(input_shape), n_classes)
+
+    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+        """(n, ...) -> (runs, n, classes)."""
+        logits: Tensor = self.layer(x.flatten(1))
+        return logits
+
+
+@MODELS.add("mlp")
+class MLP(RunStack):
+    """Hidden layers with ReLU, and drop-out after each if asked for."""
+
+    exact = True
+
+    def __init__(
+        self,
+        input_shape: Shape,
+        n_classes: int,
+        seeds: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+        *,
+        hidden: int = 500,
+        layers: int = 1,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(seeds)
+        if layers < 1 or hidden < 1 or not 0 <= dropout < 1:
+            raise InputError("model 'mlp'", "hidden >= 1, layers >= 1 and drop-out from 0 to below 1",
+                             f"hidden={hidden}, layers={layers}, dropout={dropout}")  # fmt: skip
+        draws = Draws(seeds, dtype)
+        widths = [prod(input_shape), *[hidden] * layers]
+        self.hidden = nn.ModuleList(RunLinear(draws, a, b) for a, b in pairwise(widths))
+        self.dropouts = nn.ModuleList(RunDropout(seeds, dropout, place) for place in range(layers))
+        self.output = RunLinear(draws, hidden, n_classes)
+
+    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+        """(n, ...) -> (runs, n, classes)."""
+        x = x.flatten(1)
+        for layer, dropout in zip(self.hidden, self.dropouts, strict=True):
+            x = dropout(layer(x).relu(), step)
+        logits: Tensor = self.output(x)
+        return logits

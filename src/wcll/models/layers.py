@@ -1,0 +1,109 @@
+"""Layers for many runs at once: every parameter carries a leading run axis, and no run sees another.
+
+Features of convolutional networks are kept as (n, runs * channels, height, width): one grouped convolution serves all
+runs, and so does one batch norm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wcll.streams import counter_uniform, stream_keys, torch_stream
+
+
+class Draws:
+    """Initial values, run by run, from the stream ``init`` of each run's seed: a run starts alike in any company."""
+
+    def __init__(self, seeds: Sequence[int], dtype: torch.dtype) -> None:
+        self.generators = [torch_stream(seed, "init") for seed in seeds]
+        self.dtype = dtype
+
+    def uniform(self, *shape: int, fan_in: int) -> nn.Parameter:
+        """U(-b, b) with b = 1 / sqrt(fan_in), torch's default for linear and convolutional layers: (runs, *shape)."""
+        bound = 1 / math.sqrt(fan_in)
+        runs = [torch.rand(shape, generator=g, dtype=torch.float64) for g in self.generators]
+        return nn.Parameter((bound * (2 * torch.stack(runs) - 1)).to(self.dtype))
+
+    def constant(self, value: float, *shape: int) -> nn.Parameter:
+        """The same value everywhere: (runs, *shape)."""
+        return nn.Parameter(torch.full((len(self.generators), *shape), value, dtype=self.dtype))
+
+
+class RunLinear(nn.Module):
+    """A linear layer a run."""
+
+    def __init__(self, draws: Draws, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.weight = draws.uniform(n_out, n_in, fan_in=n_in)
+        self.bias = draws.uniform(n_out, fan_in=n_in)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) shared by all runs, or (runs, n, d) -> (runs, n, out)."""
+        if x.ndim == 3:
+            return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.mT)
+        runs, n_out, n_in = self.weight.shape
+        together = x @ self.weight.reshape(runs * n_out, n_in).T  # one product for all runs
+        return together.view(len(x), runs, n_out).transpose(0, 1) + self.bias.unsqueeze(1)
+
+
+class RunConv(nn.Module):
+    """A convolution without bias a run."""
+
+    def __init__(self, draws: Draws, n_in: int, n_out: int, *, size: int = 3, stride: int = 1) -> None:
+        super().__init__()
+        self.weight = draws.uniform(n_out, n_in, size, size, fan_in=n_in * size * size)
+        self.stride, self.padding = stride, size // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shared images (n, in, h, w), or features (n, runs * in, h, w) -> (n, runs * out, h', w')."""
+        runs, n_in = self.weight.shape[0], self.weight.shape[2]
+        groups = 1 if x.shape[1] == n_in else runs
+        return functional.conv2d(x, self.weight.flatten(0, 1), stride=self.stride, padding=self.padding, groups=groups)
+
+
+class RunBatchNorm(nn.Module):
+    """Batch normalisation of features (n, runs * channels, h, w), with statistics of each run's own."""
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, draws: Draws, channels: int) -> None:
+        super().__init__()
+        self.weight, self.bias = draws.constant(1.0, channels), draws.constant(0.0, channels)
+        self.register_buffer("running_mean", draws.constant(0.0, channels).detach())
+        self.register_buffer("running_var", draws.constant(1.0, channels).detach())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise; in training, update the running statistics."""
+        mean, var, weight, bias = (t.view(-1) for t in (self.running_mean, self.running_var, self.weight, self.bias))
+        return functional.batch_norm(x, mean, var, weight, bias, training=self.training)
+
+
+class RunDropout(nn.Module):
+    """Drop-out whose draws are a function of (run seed, step, place), whatever runs train beside it.
+
+    Whole features of a sample are dropped: units of (runs, n, d), channels of (n, runs * c, h, w).
+    """
+
+    keys: Tensor
+
+    def __init__(self, seeds: Sequence[int], rate: float, place: int) -> None:
+        super().__init__()
+        self.rate, self.place = rate, place
+        self.register_buffer("keys", stream_keys(list(seeds), "dropout"), persistent=False)
+
+    def forward(self, x: Tensor, step: int) -> Tensor:
+        """Zero a share ``rate`` of the features and scale up the others."""
+        if not self.training or self.rate == 0:
+            return x
+        runs = len(self.keys)
+        image = x.ndim == 4
+        n, features = (len(x), x.shape[1] // runs) if image else x.shape[1:]
+        kept = counter_uniform(self.keys, step, self.place, n * features).view(runs, n, features) >= self.rate
+        scale = kept.to(x.dtype) / (1 - self.rate)
+        return x * (scale.transpose(0, 1).reshape(n, -1, 1, 1) if image else scale)

@@ -1,0 +1,119 @@
+"""The registry of models, and the user's own modules beside them."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wcll.checks import InputError, choice
+from wcll.registry import Registry
+from wcll.streams import stream_seed
+
+Shape = tuple[int, ...]
+
+
+class RunStack(nn.Module):
+    """Several runs of one architecture: ``forward(x, step)`` maps (n, ...) to logits (runs, n, classes).
+
+    Subclasses take ``(input_shape, n_classes, seeds, dtype, **options)``. A model that is ``exact`` predicts in float64
+    so that a sample's prediction does not depend on the batch it comes in.
+    """
+
+    exact = False
+
+    def __init__(self, seeds: Sequence[int]) -> None:
+        super().__init__()
+        self.n_runs = len(seeds)
+
+    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+        """Logits of every run; ``step`` numbers the training step, for drop-out."""
+        raise NotImplementedError
+
+
+class UserStack(RunStack):
+    """One run of a user's own module; its outputs must have one column a class."""
+
+    def __init__(self, module: nn.Module, n_classes: int) -> None:
+        super().__init__([0])
+        self.module, self.n_classes = module, n_classes
+
+    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+        """The module's logits with a run axis in front."""
+        logits = self.module(x)
+        if not isinstance(logits, Tensor) or logits.ndim != 2 or logits.shape[1] != self.n_classes:
+            got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            raise InputError("model", f"outputs of shape (n, {self.n_classes}), one column a class", got)
+        return logits.unsqueeze(0)
+
+
+class Models(Registry[type[RunStack]]):
+    """Architectures by name."""
+
+    def add(self, name: str) -> Callable[[type[RunStack]], type[RunStack]]:
+        """Decorator: register the class under ``name``."""
+
+        def register(model: type[RunStack]) -> type[RunStack]:
+            self.put(name, model)
+            return model
+
+        return register
+
+    def options(self, name: str) -> dict[str, Any]:
+        """The keyword options of a model and their defaults."""
+        parameters = inspect.signature(self[name].__init__).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+MODELS = Models("model")
+
+ModelChoice = str | dict[str, Any] | nn.Module | Callable[[Shape, int], nn.Module]
+
+
+def build_model(
+    model: ModelChoice, input_shape: Shape, n_classes: int, seeds: Sequence[int], dtype: torch.dtype = torch.float32
+) -> RunStack:
+    """A stack of runs from a name, a name with options ``{"name": "mlp", "hidden": 200}``, or a user's own module.
+
+    A user's module is copied and trained from the weights it has; a function ``(input_shape, n_classes) -> module``
+    is called under the seed of the run.
+    """
+    if isinstance(model, str | dict):
+        name, options = named(model, "model")
+        for option in options:
+            choice(f"option of model {name!r}", option, MODELS.options(name))
+        return MODELS[name](input_shape, n_classes, seeds, dtype, **options)  # type: ignore[call-arg]
+    if len(seeds) != 1:
+        raise InputError("model", "a named model to train several runs together", type(model).__name__)
+    if isinstance(model, nn.Module):
+        return UserStack(copy.deepcopy(model), n_classes).to(dtype)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream_seed(seeds[0], "init"))
+        made = model(input_shape, n_classes)
+    if not isinstance(made, nn.Module):
+        raise InputError("model", "a function that returns a torch module", type(made).__name__)
+    return UserStack(made, n_classes).to(dtype)
+
+
+def named(value: str | dict[str, Any], argument: str) -> tuple[str, dict[str, Any]]:
+    """A name and its options, from ``"name"`` or ``{"name": ..., option: ...}``."""
+    if isinstance(value, str):
+        return value, {}
+    options = dict(value)
+    if "name" not in options:
+        raise InputError(argument, "a 'name' among its options", sorted(options))
+    return options.pop("name"), options
+
+
+def image_shape(name: str, input_shape: Shape) -> tuple[int, int, int]:
+    """Channels, height and width, or an error for a model that needs images."""
+    if len(input_shape) == 2:
+        return (1, *input_shape)
+    if len(input_shape) != 3:
+        raise InputError("X", f"images of shape (n, channels, height, width) for model {name!r}",
+                         f"samples of shape {tuple(input_shape)}")  # fmt: skip
+    return input_shape

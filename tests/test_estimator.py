@@ -1,0 +1,444 @@
+"""The estimator as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from wcll import ComplementaryClassifier
+from wcll.checks import InputError
+from wcll.evaluation import accuracy_scorer, label_free_accuracy, log_likelihood_scorer
+from wcll.labels import (
+    imbalance_counts,
+    inverse_size_transition,
+    make_complementary,
+    to_mask,
+    uniform_transition,
+)
+from wcll.losses import LOSSES
+
+COMPLEMENTARY = [name for name, spec in LOSSES.items() if spec.labels == "complementary"]
+
+
+@pytest.fixture(scope="module")
+def iris():
+    x, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return x[order], y[order], make_complementary(y[order], random_state=0)
+
+
+def quick(loss="forward", **options):
+    return ComplementaryClassifier(loss, **{"lr": 0.05, "random_state": 0, "max_epochs": 60, **options})
+
+
+@pytest.mark.parametrize("loss", COMPLEMENTARY)
+def test_every_loss_learns(loss):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 1500)
+    x = 3 * np.eye(4)[y] + rng.normal(size=(1500, 4))
+    model = quick(loss, max_epochs=20).fit(x, make_complementary(y, random_state=0))
+    assert accuracy_score(y, model.predict(x)) > 0.85
+
+
+def test_forms_of_features_give_the_same_model(iris):
+    x, _, ybar = iris
+    expected = quick().fit(x, ybar).predict_proba(x)
+    frame = pd.DataFrame(x, columns=["a", "b", "c", "d"])
+    for form in (x.tolist(), torch.from_numpy(x), frame):
+        model = quick().fit(form, ybar)
+        np.testing.assert_array_equal(model.predict_proba(form), expected)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert model.n_features_in_ == 4
+
+
+def test_forms_of_labels_give_the_same_model(iris):
+    x, _, ybar = iris
+    names = np.array(["setosa", "versicolor", "virginica"])
+    expected = quick().fit(x, ybar).predict_proba(x)
+    forms = [
+        ybar.tolist(),
+        torch.from_numpy(ybar),
+        pd.Series(names[ybar]),
+        names[ybar].tolist(),
+        to_mask(ybar, 3),
+        to_mask(ybar, 3).astype(int),
+        [[label] for label in ybar],
+        [[name] for name in names[ybar]],
+        ybar - 5,
+    ]
+    for form in forms:
+        np.testing.assert_allclose(quick().fit(x, form).predict_proba(x), expected, atol=1e-5)
+    assert set(quick().fit(x, names[ybar]).predict(x)) <= set(names)
+    assert quick().fit(x, ybar - 5).classes_.tolist() == [-5, -4, -3]
+
+
+def test_several_labels_say_more_and_split_into_pairs_where_a_loss_takes_one(iris):
+    x, y, _ = iris
+    sets = make_complementary(y, n_labels=2, random_state=0)  # of three classes: the label is given away
+    for loss in ("log", "pc", "wcll"):
+        assert accuracy_score(y, quick(loss, max_epochs=300).fit(x, sets).predict(x)) > 0.9
+
+
+def test_classes_that_never_occur(iris):
+    x, _, ybar = iris
+    model = quick("log", classes=[0, 1, 2, 7]).fit(x, ybar)
+    assert model.predict_proba(x).shape == (150, 4)
+    with pytest.warns(UserWarning, match="class 3 never occurs as a complementary label"):
+        model = quick("wcll", classes=[0, 1, 2, 7]).fit(x, ybar)
+    assert model.weights_.pi_source == "observed"
+
+
+def test_two_classes():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["no", "yes"], 50)
+    x = rng.normal(size=(100, 2)) + 4 * (y == "yes")[:, None]
+    other = np.where(y == "yes", "no", "yes")  # a complementary label is the other class
+    model = quick("log").fit(x, other)
+    assert accuracy_score(y, model.predict(x)) > 0.95
+    assert model.decision_function(x).shape == (100,)
+
+
+def test_wcll_takes_its_weights_from_the_recovered_pi(iris):
+    x, _, ybar = iris
+    model = quick("wcll").fit(x, ybar)
+    assert model.weights_.pi_source == "recovered"
+    assert model.weights_.values[ybar].mean() == pytest.approx(1)
+    assert quick("log").fit(x, ybar).weights_ is None
+    assert quick("log", weights="inverse-frequency").fit(x, ybar).weights_.scheme == "inverse-frequency"
+    free = quick("free", dtype="float64").fit(x, ybar)
+    unweighted = quick("wcll", weights=None, dtype="float64", batch_size=1000).fit(x, ybar)
+    same = quick("free", dtype="float64", batch_size=1000).fit(x, ybar)
+    np.testing.assert_allclose(unweighted.predict_proba(x), same.predict_proba(x), atol=1e-10)
+    assert free.transition_.tolist() == uniform_transition(3).tolist()
+
+
+def test_options_of_loss_and_model(iris):
+    x, _, ybar = iris
+    model = quick({"name": "wcll", "reading": "algorithm1"}, model={"name": "mlp", "hidden": 10}, weights="wcll")
+    assert model.fit(x, ybar).trainer_.model.output.weight.shape == (1, 3, 10)
+
+
+def test_a_module_and_a_loss_of_ones_own(iris):
+    x, y, ybar = iris
+    module = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(16, 3))
+
+    def own_loss(logits, targets):
+        return -torch.log1p(-logits.softmax(-1).gather(-1, targets.index.expand(1, -1).unsqueeze(-1))).mean((-2, -1))
+
+    models = [quick(own_loss, model=module).fit(x, ybar) for _ in range(2)]
+    assert accuracy_score(y, models[0].predict(x)) > 0.8
+    np.testing.assert_array_equal(models[0].predict_proba(x), models[1].predict_proba(x))
+
+
+def test_images(iris):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 90)
+    x = rng.integers(0, 40, (90, 1, 8, 8)).astype(np.uint8)
+    x[np.arange(90), 0, :, 2 * y] += 200
+    ybar = make_complementary(y, random_state=0)
+    model = quick(model={"name": "cnn9", "width": 4}, max_epochs=30, lr=0.01).fit(x, ybar)
+    assert accuracy_score(y, model.predict(x)) > 0.8
+    assert model.n_features_in_ == 64
+    with pytest.raises(InputError, match=r"X: expected images of shape \(1, 8, 8\), got \(1, 9, 9\)"):
+        model.predict(np.zeros((2, 1, 9, 9), dtype=np.uint8))
+
+
+def test_fit_starts_anew_and_warm_start_goes_on(iris):
+    x, _, ybar = iris
+    model = quick(max_epochs=5)
+    first = model.fit(x, ybar).predict_proba(x)
+    np.testing.assert_array_equal(model.fit(x, ybar).predict_proba(x), first)
+    warm = quick(max_epochs=5, warm_start=True).fit(x, ybar).fit(x, ybar)
+    assert warm.n_iter_ == 10
+    np.testing.assert_array_equal(warm.predict_proba(x), quick(max_epochs=10).fit(x, ybar).predict_proba(x))
+
+
+def test_partial_fit_is_one_epoch(iris):
+    x, _, ybar = iris
+    whole = quick(max_epochs=3).fit(x, ybar)
+    parts = quick()
+    for _ in range(3):
+        parts.partial_fit(x, ybar, classes=[0, 1, 2])
+    np.testing.assert_array_equal(parts.predict_proba(x), whole.predict_proba(x))
+    stream = quick("wcll", lr=0.01)
+    for _ in range(20):
+        for start in range(0, 150, 50):
+            stream.partial_fit(x[start : start + 50], ybar[start : start + 50], classes=[0, 1, 2])
+    assert stream.label_totals_.sum() == 20 * 150
+
+
+def test_history_callbacks_and_verbose(iris, capsys):
+    x, _, ybar = iris
+    seen = []
+    model = quick(verbose=2, callbacks=[lambda row: seen.append(row["epoch"]) or row["epoch"] == 5])
+    model.fit(x, ybar)
+    assert seen == [1, 2, 3, 4, 5]
+    assert model.n_iter_ == 5
+    assert [set(row) for row in model.history_] == [{"epoch", "loss", "seconds"}] * 5
+    assert model.history_[-1]["loss"] < model.history_[0]["loss"]
+    assert capsys.readouterr().out.count("epoch") == 2
+    json.dumps(model.history_)
+
+
+def test_divergence_is_told(iris):
+    x, _, ybar = iris
+    with pytest.warns(RuntimeWarning, match="training diverged: the loss is not finite; lower lr"):
+        quick("free", lr=1e30, max_epochs=10).fit(x, ybar)
+
+
+# Scoring without true labels
+
+
+def test_score_estimates_accuracy_and_does_not_reward_the_worst_model():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 20_000)
+    x = 3 * np.eye(4)[y] + rng.normal(size=(20_000, 4))
+    ybar = make_complementary(y, random_state=0)
+    model = quick(max_epochs=5).fit(x[:5000], ybar[:5000])
+    truth = accuracy_score(y[5000:], model.predict(x[5000:]))
+    estimate, error = label_free_accuracy(ybar[5000:], model._logits(x[5000:]).argmax(-1).numpy(), model.transition_)
+    assert model.score(x[5000:], ybar[5000:]) == pytest.approx(estimate)
+    assert abs(estimate - truth) < 4 * error
+    assert estimate > 0.8
+    worst = np.array(ybar[5000:])  # predicting the complementary label itself
+    assert label_free_accuracy(ybar[5000:], worst, model.transition_)[0] == pytest.approx(-2)
+
+
+def test_label_free_accuracy_is_unbiased_for_any_matrix():
+    """Exact expectation over labels: the estimate for each (y, prediction) is whether they agree."""
+    q = inverse_size_transition([5, 1, 3])
+    for y in range(3):
+        for predicted in range(3):
+            expected = sum(q[y, j] * label_free_accuracy(np.array([j]), np.array([predicted]), q)[0] for j in range(3))
+            assert expected == pytest.approx(float(y == predicted))
+
+
+def test_pipelines_and_cross_validation(iris):
+    x, y, ybar = iris
+    pipeline = make_pipeline(StandardScaler(), quick("wcll"))
+    assert accuracy_score(y, pipeline.fit(x, ybar).predict(x)) > 0.7
+    assert cross_val_score(pipeline, x, ybar, cv=3).shape == (3,)
+    assert cross_val_score(pipeline, x, ybar, cv=3, scoring=log_likelihood_scorer).max() < 0
+    assert cross_val_score(pipeline, x, ybar, cv=3, scoring=accuracy_scorer).shape == (3,)
+    assert log_likelihood_scorer(pipeline, x, np.array([0, 1, 2] * 50)) < 0
+
+
+def regret(seed, labels):
+    """How much true accuracy the choice among rates a factor 10 apart loses, given complementary labels alone."""
+    rng, k, rates = np.random.default_rng(seed), 10, [1e-4, 1e-3, 1e-2, 1e-1]
+    centres = 0.9 * rng.normal(size=(k, 20))
+
+    def draw(sizes):
+        y = rng.permutation(np.repeat(np.arange(k), sizes))
+        return centres[y] + rng.normal(size=(len(y), 20)), y
+
+    uniform = labels == "uniform"
+    sizes = [400] * k if uniform else imbalance_counts(n_majority=500, n_classes=k, minority=[0, 1], p=5)
+    q = None if uniform else inverse_size_transition(sizes)
+    (x, y), (x_test, y_test) = draw(sizes), draw([200] * k)
+    ybar = make_complementary(y, uniform_transition(k) if uniform else q, random_state=seed)
+    model = ComplementaryClassifier("forward", transition=q, max_epochs=20, random_state=seed)
+    scoring = None if uniform else log_likelihood_scorer
+    chosen = GridSearchCV(model, {"lr": rates}, scoring=scoring, cv=3, refit=False).fit(x, ybar).best_params_["lr"]
+    accuracy = {
+        rate: accuracy_score(y_test, clone(model).set_params(lr=rate).fit(x, ybar).predict(x_test)) for rate in rates
+    }
+    return max(accuracy.values()) - accuracy[chosen]
+
+
+@pytest.mark.parametrize("labels", ["uniform", "inverse-size"])
+def test_grid_search_with_complementary_labels_alone_has_small_regret(labels):
+    """Default scorer for uniform labels; the log-likelihood under Q for inverse-size labels; seeds 0 to 9."""
+    assert np.mean([regret(seed, labels) for seed in range(10)]) <= 0.02
+
+
+# Sample weights
+
+
+@pytest.mark.parametrize("loss", COMPLEMENTARY)
+def test_sample_weight_equals_repetition(loss, iris):
+    x, _, ybar = iris
+    x = StandardScaler().fit_transform(x)
+    times = np.random.default_rng(0).integers(1, 4, len(x))
+    options = {"dtype": "float64", "batch_size": 10_000, "max_epochs": 40, "weights": "auto"}
+    if loss not in ("wcll", "scarce"):
+        options["weights"] = "effective-number"
+    weighted = quick(loss, **options).fit(x, ybar, sample_weight=times)
+    repeated = quick(loss, **options).fit(np.repeat(x, times, axis=0), np.repeat(ybar, times))
+    np.testing.assert_allclose(weighted.decision_function(x), repeated.decision_function(x), rtol=1e-8, atol=1e-8)
+
+
+def test_the_scale_of_sample_weights_does_not_matter(iris):
+    x, _, ybar = iris
+    v = np.random.default_rng(0).random(150)
+    one, other = (quick("log", dtype="float64").fit(x, ybar, sample_weight=s * v).predict_proba(x) for s in (1, 7.3))
+    np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+# Keeping
+
+
+def test_clone_and_pickle(iris):
+    x, _, ybar = iris
+    model = quick("wcll", callbacks=[print], classes=[0, 1, 2])
+    assert clone(model).get_params()["loss"] == "wcll"
+    fitted = quick("wcll").fit(x, ybar)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
+
+
+SAVED = [
+    ("wcll", "linear"),
+    ({"name": "wcll", "reading": "eq12"}, {"name": "mlp", "hidden": 7, "dropout": 0.2}),
+    ("pc", {"name": "cnn9", "width": 2}),
+]
+
+
+@pytest.mark.parametrize(("loss", "model"), SAVED, ids=["linear", "mlp", "cnn9"])
+def test_save_and_load_in_a_new_process(loss, model, tmp_path):
+    rng = np.random.default_rng(0)
+    images = isinstance(model, dict) and model["name"] == "cnn9"
+    x = rng.normal(size=(60, 1, 8, 8) if images else (60, 5)).astype(np.float32)
+    names = np.array(["a", "b", "c"])[rng.integers(0, 3, 60)]
+    fitted = quick(loss, model=model, max_epochs=5).fit(x, names)
+    fitted.save(tmp_path / "model.safetensors")
+    np.save(tmp_path / "x.npy", x)
+    code = (
+        "import sys, numpy as np; from wcll import ComplementaryClassifier as C; "
+        "m = C.load(sys.argv[1] + '/model.safetensors'); x = np.load(sys.argv[1] + '/x.npy'); "
+        "np.save(sys.argv[1] + '/f.npy', m.decision_function(x)); np.save(sys.argv[1] + '/p.npy', m.predict(x))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    assert np.array_equal(np.load(tmp_path / "f.npy"), fitted.decision_function(x))  # bit for bit
+    assert np.array_equal(np.load(tmp_path / "p.npy"), fitted.predict(x))
+
+
+def test_a_loaded_model_scores_and_keeps_names(tmp_path, iris):
+    x, _, ybar = iris
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    fitted = quick(transition=inverse_size_transition([1, 2, 3])).fit(frame, ybar)
+    fitted.save(tmp_path / "m")
+    loaded = ComplementaryClassifier.load(tmp_path / "m")
+    assert loaded.score(frame, ybar) == fitted.score(frame, ybar)
+    assert loaded.feature_names_in_.tolist() == list("abcd")
+    assert loaded.history_ == fitted.history_
+    assert loaded.get_params()["lr"] == 0.05
+
+
+def damaged(path, tmp_path):
+    """Files that must be refused, and what is said of them."""
+    whole = path.read_bytes()
+    header = int.from_bytes(whole[:8], "little")
+    flipped = bytearray(whole)
+    flipped[-3] ^= 0xFF
+    renamed = whole.replace(b'\\"lr\\": 0.05', b'\\"lr\\": 0.09')
+    assert renamed != whole
+    foreign = tmp_path / "foreign"
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.zeros(2)}, foreign)
+    return {
+        "whole model file": [whole[: len(whole) // 2], whole[:4], b"", whole[: header // 2], b"not a model at all"],
+        "do not match their digest": [bytes(flipped), renamed],
+        "no wcll header": [foreign.read_bytes()],
+    }
+
+
+def test_damaged_tampered_and_foreign_files_are_refused(tmp_path, iris):
+    x, _, ybar = iris
+    path = tmp_path / "model"
+    quick().fit(x, ybar).save(path)
+    for message, contents in damaged(path, tmp_path).items():
+        for content in contents:
+            (tmp_path / "bad").write_bytes(content)
+            with pytest.raises(InputError, match=message) as caught:
+                ComplementaryClassifier.load(tmp_path / "bad")
+            assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="which is not a file"):
+        ComplementaryClassifier.load(tmp_path / "nope")
+
+
+# Bad input
+
+X = np.random.default_rng(0).normal(size=(12, 3))
+Y = np.arange(12) % 3
+
+
+def with_value(value):
+    x = X.copy()
+    x[4, 1] = value
+    return x
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: quick().fit(with_value(np.nan), Y), "X: expected finite numbers, got NaN in column 1, row 4"),
+        (lambda: quick().fit(with_value(np.inf), Y), "X: expected finite numbers, got infinity in column 1"),
+        (lambda: quick().fit(pd.DataFrame(with_value(np.nan), columns=["u", "v", "w"]), Y), r"NaN in column 1 \('v'\)"),
+        (lambda: quick().fit(X, Y).predict(X[:, :2]), "X has 2 features, but ComplementaryClassifier is expecting 3"),
+        (lambda: quick(classes=[0, 1, 2]).fit(X, np.eye(12, 4, dtype=bool)), r"a mask of shape \(n, 3\), got shape \(12, 4\)"),
+        (lambda: quick().fit(X, Y[:5]), "y: expected 12 labels, one for each sample of X, got 5"),
+        (lambda: quick(classes=[0, 1]).fit(X, Y), "ybar: expected classes among 0, 1, got 2"),
+        (lambda: quick(classes=["a", "b"]).fit(X, ["a", "z"] * 6), "ybar: expected classes among a, b, got 'z'"),
+        (lambda: quick(classes=[0, 0]).fit(X, Y), "classes: expected each class once"),
+        (lambda: quick(device="cuda").fit(X, Y), "device: expected a device of this machine, got 'cuda'"),
+        (lambda: quick(device="gpu0").fit(X, Y), "device: expected 'auto', 'cpu' or 'cuda'"),
+        (lambda: quick(classes=[0, 1, 2]).fit(X[:2], [0, 1]), "at least as many samples as classes, 3, got n_samples = 2"),
+        (lambda: quick(model=torch.nn.Linear(3, 5)).fit(X, Y), r"model: expected outputs of shape \(n, 3\).*got \(1, 5\)"),
+        (lambda: quick("cross-entropy").fit(X, Y), "loss: expected one for complementary labels, got 'cross-entropy'"),
+        (lambda: quick("wcl").fit(X, Y), "loss: expected one of .* did you mean 'wcll'"),
+        (lambda: quick({"name": "gce", "Q": 1}).fit(X, Y), "option of loss 'gce'"),
+        (lambda: quick(3).fit(X, Y), "loss: expected a name, a dict with a name, or a function, got int"),
+        (lambda: quick(weights="atuo").fit(X, Y), "weights: expected one of .* did you mean 'auto'"),
+        (lambda: quick(weights=[1.0, 2.0]).fit(X, Y), r"weights: expected shape \(3,\)"),
+        (lambda: quick("scarce", weights=[1.0, 1.0, 2.0]).fit(X, Y), "weight: expected none for loss 'scarce'"),
+        (lambda: quick(transition="inverse").fit(X, Y), "transition: expected one of .* did you mean 'inverse-size'"),
+        (lambda: quick(transition=np.ones((3, 3))).fit(X, Y), "transition: expected rows that sum to 1"),
+        (lambda: quick(lr=-1).fit(X, Y), "lr: expected a number above 0, got -1"),
+        (lambda: quick(max_epochs=0).fit(X, Y), "max_epochs: expected a number above 0"),
+        (lambda: quick(dtype="float16").fit(X, Y), "dtype: expected one of 'float32', 'float64'"),
+        (lambda: quick().fit(X, Y, sample_weight=-np.ones(12)), "sample_weight: expected non-negative numbers"),
+        (lambda: quick().fit(X, Y, sample_weight=np.ones(3)), r"sample_weight: expected shape \(12,\)"),
+        (lambda: quick().fit(X, np.zeros(12, dtype=int)), "labels of at least two classes"),
+        (lambda: quick().fit(X, Y).partial_fit(X, Y, classes=[0, 1]), "classes: expected the classes of the first call"),
+        (lambda: quick().fit(X, Y).save("/no/such/folder/m"), "path: expected a folder that can be written"),
+        (lambda: quick(model=torch.nn.Linear(3, 3)).fit(X, Y).save("m"), "model: expected a setting that JSON can hold"),
+    ],
+)  # fmt: skip
+def test_one_clear_line(call, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_not_fitted():
+    for method in ("predict", "decision_function", "predict_proba"):
+        with pytest.raises(NotFittedError):
+            getattr(ComplementaryClassifier("log"), method)(X)
+    with pytest.raises(NotFittedError):
+        ComplementaryClassifier().save("m")
+
+
+@pytest.mark.parametrize("loss", ["pc", "ml-cll", "scarce", "op"])
+def test_scores_are_not_probabilities(loss):
+    model = quick(loss).fit(X, Y)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as caught:
+        model.predict_proba(X)
+    assert "learns scores, not class probabilities" in str(caught.value.__cause__)
+    assert model.decision_function(X).shape == (12, 3)

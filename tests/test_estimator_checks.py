@@ -1,0 +1,23 @@
+"""scikit-learn's own checks, for several losses."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from wcll import ComplementaryClassifier
+
+LOSSES = ["wcll", "forward", "nn", "log", "pc", "scarce", "ncll", "l-w"]
+
+
+def expected_failures(estimator):
+    return {"check_sample_weight_equivalence_on_dense_data": "mini-batches: see test_sample_weight_equals_repetition"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [ComplementaryClassifier(loss, max_epochs=20, lr=0.01) for loss in LOSSES],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
