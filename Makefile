@@ -12,7 +12,7 @@ WORKERS ?= 2
 	touch $@
 
 demo: .venv/installed
-	$(BIN)/wcll methods
+	$(BIN)/wcll demo
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ import typer
 
 from wcll import __version__
 from wcll.checks import InputError
-from wcll.cli import methods, simulate
+from wcll.cli import demo, methods, simulate
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
 
@@ -20,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command("demo")(demo.demo)
 app.command("methods")(methods.methods)
 app.command("simulate")(simulate.simulate)
 

@@ -1,0 +1,78 @@
+"""Small figures as SVG text; colours come from the page's style sheet, so they follow light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+
+from wcll.checks import FloatArray
+
+WIDTH, HEIGHT = 240, 132
+LEFT, RIGHT, TOP, BOTTOM = 30, 8, 8, 20
+
+
+def _x(share: float) -> float:
+    return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def _y(value: float) -> float:
+    """Where a value in [0, 1] stands."""
+    return TOP + (1 - min(max(value, 0.0), 1.0)) * (HEIGHT - TOP - BOTTOM)
+
+
+def _path(values: Sequence[float] | FloatArray) -> str:
+    last = max(len(values) - 1, 1)
+    return " ".join(f"{_x(i / last):.1f},{_y(float(v)):.1f}" for i, v in enumerate(values))
+
+
+def _frame(label: str, marks: str, ticks: str) -> str:
+    """Axes from 0 to 100 % around the marks; ``label`` is read out instead of the picture."""
+    lines = "".join(
+        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{_y(v):.1f}" y2="{_y(v):.1f}"/>'
+        f'<text class="tick" x="{LEFT - 5}" y="{_y(v) + 3:.1f}" text-anchor="end">{100 * v:.0f}</text>'
+        for v in (0, 0.5, 1)
+    )
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{lines}{marks}{ticks}</svg>'
+
+
+def curve_group(name: str, curves: Iterable[FloatArray]) -> str:
+    """The means of many curves, drawn once and used in every panel by their name."""
+    lines = "".join(f'<polyline class="other" points="{_path(c.mean(axis=0))}"/>' for c in curves)
+    return f'<svg width="0" height="0" aria-hidden="true" style="position:absolute"><g id="{name}">{lines}</g></svg>'
+
+
+def curve_panel(title: str, own: FloatArray, *, behind: str) -> str:
+    """Mean and band (one standard deviation) over trials of ``own`` (trials, epochs), over the group ``behind``."""
+    mean = own.mean(axis=0)
+    band = own.std(axis=0, ddof=1) if len(own) > 1 else np.zeros_like(mean)
+    upper, lower = _path(mean + band), " ".join(reversed(_path(mean - band).split()))
+    epochs = own.shape[1]
+    ticks = "".join(
+        f'<text class="tick" x="{_x(place):.0f}" y="{HEIGHT - 5}" text-anchor="{anchor}">{text}</text>'
+        for place, anchor, text in ((0, "start", "epoch 1"), (1, "end", str(epochs)))
+    )
+    marks = f'<use href="#{behind}"/><polygon class="band" points="{upper} {lower}"/>'
+    marks += f'<polyline class="own" points="{_path(mean)}"/>'
+    label = f"{title}: accuracy by epoch, at the end {100 * mean[-1]:.1f} percent"
+    return _frame(label, marks, ticks)
+
+
+def bar_panel(title: str, values: Sequence[float], names: Sequence[str], highlight: Sequence[int]) -> str:
+    """One bar a class, some of them marked."""
+    step = 1 / len(values)
+    bars, ticks = [], []
+    for k, (value, name) in enumerate(zip(values, names, strict=True)):
+        left, right = _x((k + 0.14) * step), _x((k + 0.86) * step)
+        kind = "bar minority" if k in highlight else "bar"
+        bars.append(
+            f'<rect class="{kind}" x="{left:.1f}" width="{right - left:.1f}" y="{_y(value):.1f}" '
+            f'height="{max(_y(0) - _y(value), 0.8):.1f}"><title>{escape(name)}: {100 * value:.1f} %</title></rect>'
+        )
+        middle = (left + right) / 2
+        ticks.append(f'<text class="tick" x="{middle:.1f}" y="{HEIGHT - 6}" text-anchor="middle">{escape(name)}</text>')
+    label = f"{title}: recall of each class, " + ", ".join(
+        f"{n} {100 * v:.0f}" for n, v in zip(names, values, strict=True)
+    )
+    return _frame(label, "".join(bars), "".join(ticks))
