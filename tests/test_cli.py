@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -171,6 +172,19 @@ def test_the_installed_command_exits_with_2():
     process = subprocess.run([sys.executable, "-m", "wcll", "nope"], capture_output=True, text=True, check=False)
     assert process.returncode == 2
     assert process.stderr.startswith("wcll: error:")
+
+
+def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path):
+    command = [sys.executable, "-m", "wcll", "demo", "--trials", "5", "--out", str(tmp_path / "x.html")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "training" in process.stderr.readline()  # under way
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert rest.endswith("wcll: stopped\n")
+    assert "Traceback" not in rest
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_missing_extra_names_its_remedy():

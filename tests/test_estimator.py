@@ -162,6 +162,9 @@ def test_fit_starts_anew_and_warm_start_goes_on(iris):
     model = quick(max_epochs=5)
     first = model.fit(x, ybar).predict_proba(x)
     np.testing.assert_array_equal(model.fit(x, ybar).predict_proba(x), first)
+    slow = quick(max_epochs=5, warm_start=True).fit(x, ybar)
+    still = slow.predict_proba(x)
+    np.testing.assert_allclose(slow.set_params(lr=1e-12).fit(x, ybar).predict_proba(x), still, atol=1e-6)
     warm = quick(max_epochs=5, warm_start=True).fit(x, ybar).fit(x, ybar)
     assert warm.n_iter_ == 10
     np.testing.assert_array_equal(warm.predict_proba(x), quick(max_epochs=10).fit(x, ybar).predict_proba(x))
@@ -337,6 +340,10 @@ def test_a_loaded_model_scores_and_keeps_names(tmp_path, iris):
     assert loaded.feature_names_in_.tolist() == list("abcd")
     assert loaded.history_ == fitted.history_
     assert loaded.get_params()["lr"] == 0.05
+    assert loaded.partial_fit(frame, ybar).n_iter_ == fitted.n_iter_ + 1
+    weighted = quick("wcll").fit(x, ybar)
+    weighted.save(tmp_path / "w")
+    assert ComplementaryClassifier.load(tmp_path / "w").weights_.to_dict() == weighted.weights_.to_dict()
 
 
 def damaged(path, tmp_path):
@@ -410,7 +417,10 @@ def with_value(value):
         (lambda: quick(transition="inverse").fit(X, Y), "transition: expected one of .* did you mean 'inverse-size'"),
         (lambda: quick(transition=np.ones((3, 3))).fit(X, Y), "transition: expected rows that sum to 1"),
         (lambda: quick(lr=-1).fit(X, Y), "lr: expected a number above 0, got -1"),
-        (lambda: quick(max_epochs=0).fit(X, Y), "max_epochs: expected a number above 0"),
+        (lambda: quick(max_epochs=0).fit(X, Y), "max_epochs: expected a whole number from 1, got 0"),
+        (lambda: quick(max_epochs=2.5).fit(X, Y), "max_epochs: expected a whole number from 1, got 2.5"),
+        (lambda: quick(batch_size=0).fit(X, Y), "batch_size: expected a whole number from 1, got 0"),
+        (lambda: quick({"name": "free", "base": torch.square}).fit(X, Y).save("m"), "loss: expected a setting that JSON"),
         (lambda: quick(dtype="float16").fit(X, Y), "dtype: expected one of 'float32', 'float64'"),
         (lambda: quick().fit(X, Y, sample_weight=-np.ones(12)), "sample_weight: expected non-negative numbers"),
         (lambda: quick().fit(X, Y, sample_weight=np.ones(3)), r"sample_weight: expected shape \(12,\)"),
@@ -424,6 +434,17 @@ def test_one_clear_line(call, message):
     with pytest.raises(ValueError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_a_failed_fit_leaves_the_fitted_model_as_it_was():
+    model = quick().fit(X, Y)
+    before = model.predict_proba(X)
+    for bad in ((X[:, :2], Y[:5]), (with_value(np.nan), Y), (X, np.zeros(12, dtype=int))):
+        with pytest.raises(ValueError):
+            model.fit(*bad)
+        with pytest.raises(ValueError):
+            model.partial_fit(with_value(np.nan), Y)
+        np.testing.assert_array_equal(model.predict_proba(X), before)
 
 
 def test_not_fitted():

@@ -148,5 +148,12 @@ def positive(argument: str, value: float) -> float:
     return float(value)
 
 
+def whole(argument: str, value: Any) -> int:
+    """A whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(argument, "a whole number from 1", repr(value))
+    return int(value)
+
+
 def _kind(values: Any) -> str:
     return (getattr(values, "dtype", None) and str(values.dtype)) or type(values).__name__

@@ -11,21 +11,27 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from wcll import __version__
-from wcll.checks import BoolArray, FloatArray, InputError, InputTypeError, IntArray, choice, finite_array, positive
+from wcll.checks import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    InputTypeError,
+    IntArray,
+    positive,
+    whole,
+)
 from wcll.evaluation import label_free_accuracy
-from wcll.features import check_features
-from wcll.labels.draw import to_pairs
-from wcll.labels.names import NamedLabels, encode_labels
+from wcll.inputs import check_features, check_labels, check_sample_weight, place, seed_of, split_sets
 from wcll.labels.statistics import label_totals, observed_marginal
+from wcll.labels.weights import ClassWeights
 from wcll.losses import LOSSES, LossSpec, Targets
 from wcll.models.stack import ModelChoice, build_model, named
-from wcll.persistence import read_model, write_model
+from wcll.persistence import plain_setting, read_model, write_model
 from wcll.streams import stream_seed
 from wcll.training import LossGroup, RunAdam, Trainer, predict_logits
 from wcll.training.context import assume
@@ -98,6 +104,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     history_: list[dict[str, Any]]
     label_totals_: FloatArray
     trainer_: Trainer
+    weights_: ClassWeights | None
 
     def __init__(  # noqa: PLR0913
         self,
@@ -147,9 +154,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         sample_weight : array of shape (n,), optional
             An integer weight equals repetition; the scale does not matter.
         """
-        if not (self.warm_start and hasattr(self, "trainer_")):
-            self._forget()
-        return self._learn(X, y, sample_weight, self.classes, self.max_epochs)
+        epochs = whole("max_epochs", self.max_epochs)
+        go_on = self.warm_start and hasattr(self, "trainer_")
+        return self._learn(X, y, sample_weight, self.classes, epochs, go_on=go_on)
 
     def partial_fit(
         self,
@@ -163,57 +170,67 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             classes = getattr(self, "classes_", self.classes)
         elif hasattr(self, "classes_") and not np.array_equal(classes, self.classes_):
             raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
-        return self._learn(X, y, sample_weight, classes, 1, part=True)
+        return self._learn(X, y, sample_weight, classes, 1, go_on=hasattr(self, "trainer_"), part=True)
 
-    def _forget(self) -> None:
-        for name in ("trainer_", "classes_", "history_", "label_totals_"):
-            self.__dict__.pop(name, None)
+    def _learn(self, *arguments: Any, **how: bool) -> Self:
+        """Learn, or leave everything as it was if the input is bad."""
+        before = dict(self.__dict__)
+        try:
+            x, targets, epochs = self._prepare(*arguments, **how)
+        except ValueError:
+            self.__dict__ = before
+            raise
+        self._train(x, targets, epochs)
+        return self
 
-    def _learn(
+    def _prepare(
         self,
         X: Any,  # noqa: N803
         y: Any,
         sample_weight: Any,
         classes: Any,
         epochs: int,
+        *,
+        go_on: bool,
         part: bool = False,
-    ) -> Self:
+    ) -> tuple[torch.Tensor, Targets, int]:
+        """Check all input; set up, or adapt, the trainer."""
         spec, options = self._loss()
-        dtype, device = self._place()
-        first = not hasattr(self, "trainer_")
-        features = check_features(self, X, reset=first)
-        labels = _labels(y, classes if first else self.classes_)
+        dtype, device = place(self.dtype, self.device)
+        features = check_features(self, X, reset=not go_on)
+        labels = check_labels(y, self.classes_ if go_on else classes)
         if len(labels) != len(features):
             raise InputError("y", f"{len(features)} labels, one for each sample of X", len(labels))
         n_classes = len(labels.classes)
         if len(features) < n_classes and not part:
             raise InputError("X", f"at least as many samples as classes, {n_classes}", f"n_samples = {len(features)}")
-        weight = _sample_weight(sample_weight, len(features))
+        weight = check_sample_weight(sample_weight, len(features))
         if not part:  # parts of a stream may well have one label only
             observed_marginal(labels.values, n_classes, sample_weight=weight)
         if labels.mask is not None and spec is not None and not spec.several:
-            features, labels, weight = _split_sets(features, labels, weight)
+            features, labels, weight = split_sets(features, labels, weight)
         totals = label_totals(labels.values, n_classes, weight)
-        if part and not first:
+        if part and go_on:
             totals = totals + self.label_totals_
         assumed = assume(totals, self.transition, self.weights, loss=spec.name if spec else None)
         like = torch.empty(0, n_classes, dtype=dtype, device=device)
         loss: Any = spec.bind(assumed.context(spec).beside(like), **options) if spec else self.loss
-        if first:
+        if not go_on:
             trainer = self._new_trainer(features.shape[1:], n_classes, dtype, device)
             self.classes_, self.history_, self.trainer_ = labels.classes, [], trainer
         self.label_totals_, self.transition_, self.weights_ = totals, assumed.transition, assumed.weights
         self.trainer_.losses = [LossGroup(loss)]
+        self.trainer_.optimiser.lr.fill_(positive("lr", self.lr))
+        self.trainer_.optimiser.weight_decay = self.weight_decay
         x = torch.as_tensor(features, dtype=dtype, device=device)
         scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype)
         targets = Targets.of(torch.as_tensor(labels.values), n_classes, scaled, float(weight.mean()))
-        self._train(x, targets.to(device), epochs)
-        return self
+        return x, targets.to(device), epochs
 
     def _new_trainer(
         self, input_shape: tuple[int, ...], n_classes: int, dtype: torch.dtype, device: torch.device
     ) -> Trainer:
-        seed = _seed(self.random_state)
+        seed = seed_of(self.random_state)
         stack = build_model(self.model, tuple(input_shape), n_classes, [seed], dtype).to(device)
         with torch.no_grad():  # a module of the wrong width fails here, before any training
             stack.eval()(torch.zeros(1, *input_shape, dtype=dtype, device=device))
@@ -228,9 +245,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 print(f"epoch {row['epoch']}: loss {row['loss']:.4f}", flush=True)
             return any([bool(callback(row)) for callback in self.callbacks])  # noqa: C419  (every one is called)
 
-        with torch.random.fork_rng(devices=[]):  # a user's module may draw from torch's global stream
+        devices = [x.device] if x.is_cuda else []
+        with torch.random.fork_rng(devices=devices):  # a user's module may draw from torch's global stream
             torch.manual_seed(stream_seed(self.trainer_.seed, "dropout", self.trainer_.epoch))
-            self.trainer_.fit(x, targets, epochs=epochs, batch_size=int(self.batch_size), callbacks=[record])
+            self.trainer_.fit(x, targets, epochs=epochs, batch_size=self.batch_size, callbacks=[record])
         self.n_iter_ = self.trainer_.epoch
         if not np.isfinite(self.history_[-1]["loss"]):
             warnings.warn("training diverged: the loss is not finite; lower lr", RuntimeWarning, stacklevel=4)
@@ -240,7 +258,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _logits(self, X: Any) -> torch.Tensor:  # noqa: N803
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
-        dtype, device = self._place()
+        dtype, device = place(self.dtype, self.device)
         return predict_logits(self.trainer_.model, torch.as_tensor(features, dtype=dtype, device=device))[0].double()
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
@@ -272,14 +290,14 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def encode(self, y: Any) -> IntArray | BoolArray:
         """Complementary labels as class indices, or as a mask."""
         check_is_fitted(self)
-        return _labels(y, self.classes_).values
+        return check_labels(y, self.classes_).values
 
     # Keeping
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted classifier to one safetensors file, with its settings as JSON; nothing is pickled."""
         check_is_fitted(self)
-        settings = {name: _plain(name, value) for name, value in self.get_params(deep=False).items()}
+        settings = {name: plain_setting(name, value) for name, value in self.get_params(deep=False).items()}
         header = {
             "version": __version__,
             "settings": settings,
@@ -288,13 +306,18 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             "input_shape": list(getattr(self, "image_shape_", [self.n_features_in_])),
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "transition": self.transition_.tolist(),
+            "weights": self.weights_ and self.weights_.to_dict(),
+            "label_totals": self.label_totals_.tolist(),
             "history": self.history_,
         }
         write_model(path, self.trainer_.model.state_dict(), header)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """A classifier that :meth:`save` wrote, ready to predict; it is moved to this machine's device."""
+        """A classifier that :meth:`save` wrote, on this machine's device.
+
+        It predicts as it did; training goes on with a fresh optimiser.
+        """
         header, tensors = read_model(path)
         self = cls(**header["settings"])
         self.classes_ = np.array(header["classes"], dtype=header["classes_dtype"])
@@ -304,17 +327,21 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if header["feature_names"]:
             self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
         self.transition_ = np.array(header["transition"])
-        self.weights_, self.history_, self.n_iter_ = None, header["history"], len(header["history"])
-        self.trainer_ = self._new_trainer(tuple(header["input_shape"]), len(self.classes_), *self._place())
+        self.weights_ = header["weights"] and ClassWeights.from_dict(header["weights"])
+        self.label_totals_ = np.array(header["label_totals"])
+        self.history_, self.n_iter_ = header["history"], len(header["history"])
+        self.trainer_ = self._new_trainer(
+            tuple(header["input_shape"]), len(self.classes_), *place(self.dtype, self.device)
+        )
         self.trainer_.model.load_state_dict(tensors)
+        self.trainer_.epoch = self.n_iter_
         return self
 
     # Settings
 
     def _loss(self) -> tuple[LossSpec | None, dict[str, Any]]:
         """The registered loss and its options; None for a user's own function."""
-        for name in ("max_epochs", "batch_size"):
-            positive(name, getattr(self, name))
+        whole("batch_size", self.batch_size)
         if callable(self.loss):
             return None, {}
         if not isinstance(self.loss, str | dict):
@@ -327,71 +354,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             )
         return spec, options
 
-    def _place(self) -> tuple[torch.dtype, torch.device]:
-        dtype = {"float32": torch.float32, "float64": torch.float64}[
-            choice("dtype", self.dtype, ("float32", "float64"))
-        ]
-        wanted = ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
-        if str(wanted).startswith("cuda") and not torch.cuda.is_available():
-            raise InputError("device", "a device of this machine", repr(wanted), "torch sees no GPU; use device='cpu'")
-        try:
-            return dtype, torch.device(wanted)
-        except RuntimeError:
-            raise InputError("device", "'auto', 'cpu' or 'cuda'", repr(wanted)) from None
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # labels say "not this": agreeing with them is bad
         return tags
-
-
-def _labels(y: Any, classes: Any) -> NamedLabels:
-    if y is None:
-        raise InputError("y", "labels (fit requires y to be passed, but the target y is None)", None)
-    if isinstance(y, torch.Tensor):
-        y = y.detach().cpu().numpy()
-    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
-        y = column_or_1d(y, warn=True)
-    if getattr(y, "ndim", 0) == 1 and y.dtype.kind == "f":
-        check_classification_targets(np.asarray(y))
-    return encode_labels(y, classes)
-
-
-def _sample_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    if sample_weight is None:
-        return np.ones(n)
-    weight = finite_array("sample_weight", sample_weight, (n,))
-    if (weight < 0).any() or not weight.any():
-        raise InputError("sample_weight", "non-negative numbers, not all zero", f"a minimum of {weight.min():g}")
-    return weight
-
-
-def _split_sets(
-    features: NDArray[Any], labels: NamedLabels, weight: FloatArray
-) -> tuple[NDArray[Any], NamedLabels, FloatArray]:
-    """Label sets as pairs of sample and label, for losses that take one label a sample."""
-    assert labels.mask is not None
-    sample, label, share = to_pairs(labels.mask)
-    return features[sample], NamedLabels(labels.classes, label, None), weight[sample] * share
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _plain(name: str, value: Any) -> Any:
-    """A setting as JSON; what JSON cannot say cannot be saved."""
-    if name == "callbacks":
-        return []
-    if name == "random_state" and not isinstance(value, int | None):
-        return None
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if value is None or isinstance(value, str | int | float | dict | list | tuple):
-        return value
-    raise InputError(name, "a setting that JSON can hold, to be saved", type(value).__name__,
-                     "save the module's state_dict yourself" if name == "model" else "")  # fmt: skip

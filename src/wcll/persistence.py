@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -56,3 +57,18 @@ def _digest(tensors: Mapping[str, Tensor], text: str) -> str:
         hasher.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         hasher.update(tensor.numpy().tobytes())
     return hasher.hexdigest()
+
+
+def plain_setting(name: str, value: Any) -> Any:
+    """A setting as JSON; what JSON cannot say cannot be saved."""
+    if name == "callbacks":
+        return []
+    if name == "random_state" and not isinstance(value, int | None):
+        return None
+    plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    try:
+        json.dumps(plain)
+    except TypeError:
+        remedy = "save the module's state_dict yourself" if name == "model" else ""
+        raise InputError(name, "a setting that JSON can hold, to be saved", type(value).__name__, remedy) from None
+    return plain

@@ -13,6 +13,8 @@ from wcll.cli import demo, methods, simulate
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
 
+STOPPED = 130  # what shells call a command that Ctrl-C ended
+
 app = typer.Typer(
     name="wcll",
     help='Learn classifiers from complementary labels ("this is NOT a cat") when classes are imbalanced.',
@@ -51,8 +53,9 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except (KeyboardInterrupt, typer.Abort):
+        code = STOPPED
+    if code == STOPPED:  # typer may turn Ctrl-C into this code itself
         print("wcll: stopped", file=sys.stderr)
-        return 130
     return code if isinstance(code, int) else 0
 
 

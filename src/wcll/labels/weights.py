@@ -33,6 +33,17 @@ class ClassWeights:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         return np.array(self.values, dtype=dtype)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and names, for JSON."""
+        pi = None if self.pi is None else self.pi.tolist()
+        return {"values": self.values.tolist(), "scheme": self.scheme, "pi": pi, "pi_source": self.pi_source}
+
+    @staticmethod
+    def from_dict(plain: dict[str, Any]) -> ClassWeights:
+        """What :meth:`to_dict` wrote."""
+        pi = None if plain["pi"] is None else np.array(plain["pi"])
+        return ClassWeights(np.array(plain["values"]), plain["scheme"], pi, plain["pi_source"])
+
 
 @dataclass(frozen=True)
 class WeightContext:

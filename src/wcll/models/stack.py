@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from wcll.streams import stream_seed
 Shape = tuple[int, ...]
 
 
-class RunStack(nn.Module):
+class RunStack(nn.Module, ABC):
     """Several runs of one architecture: ``forward(x, step)`` maps (n, ...) to logits (runs, n, classes).
 
     Subclasses take ``(input_shape, n_classes, seeds, dtype, **options)``. A model that is ``exact`` predicts in float64
@@ -30,9 +31,9 @@ class RunStack(nn.Module):
         super().__init__()
         self.n_runs = len(seeds)
 
+    @abstractmethod
     def forward(self, x: Tensor, step: int = 0) -> Tensor:
         """Logits of every run; ``step`` numbers the training step, for drop-out."""
-        raise NotImplementedError
 
 
 class UserStack(RunStack):

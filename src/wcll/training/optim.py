@@ -24,7 +24,8 @@ class RunAdam:
         eps: float = 1e-8,
     ) -> None:
         self.parameters = list(parameters)
-        self.lr, self.weight_decay, self.betas, self.eps = lr, weight_decay, betas, eps
+        self.lr, self.weight_decay = lr, weight_decay  # both may be changed between steps
+        self.betas, self.eps = betas, eps
         self.steps = 0
         self.means = [torch.zeros_like(p) for p in self.parameters]
         self.squares = [torch.zeros_like(p) for p in self.parameters]
