@@ -1,11 +1,17 @@
-"""Test set-up: processes that tests start find the package, also in a plain source tree."""
+"""Test set-up."""
 
 import os
 from pathlib import Path
 
+import hypothesis
+import torch
+
+# Processes that tests start find the package, also in a plain source tree.
 SOURCE = str(Path(__file__).parents[1] / "src")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")]))
 
-import torch  # noqa: E402
-
 torch.set_num_threads(1)  # tests run side by side, on small matrices
+
+# Machines are shared and noisy: no time limits. CI repeats the same examples; elsewhere every run tries new ones.
+hypothesis.settings.register_profile("house", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("house")

@@ -43,6 +43,15 @@ def test_exact_marginals_give_back_pi(k, p, seed):
     np.testing.assert_allclose(solve_pi(marginal), complementary_prior(sizes), rtol=1e-8)
 
 
+@given(st.sampled_from([2, 3, 5, 10, 50]), st.sampled_from([0.2, 1.0, 10.0]), st.integers(0, 10**6))
+def test_any_marginal_has_a_pi(k, spread, seed):
+    """However unevenly labels fall, the fixed point is found and gives the marginal back."""
+    marginal = np.random.default_rng(seed).dirichlet(np.full(k, spread)).clip(1e-6)
+    marginal /= marginal.sum()
+    sizes = 1 / solve_pi(marginal)
+    np.testing.assert_allclose(sizes / sizes.sum() @ inverse_size_transition(sizes), marginal, atol=1e-10)
+
+
 @pytest.mark.parametrize(("k", "minority", "p"), SETTINGS)
 def test_recovery_is_within_its_standard_errors(k, minority, p):
     """Over 60 draws the recovered class shares and pi are centred, and scatter as their standard errors say."""

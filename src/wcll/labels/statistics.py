@@ -93,8 +93,8 @@ def recover_inverse_size(
     .. math:: \bar p_j = \pi_j (S - t_j),\quad t_y = \frac{\alpha_y}{1 - \pi_y},\quad S = \sum_y t_y,\quad
               \alpha_y \propto 1/\pi_y ,
 
-    which is solved by iterating :math:`\pi \leftarrow \bar p / (S - t)`, normalised. Standard errors by the delta
-    method.
+    which is solved by iterating :math:`\pi \leftarrow \bar p / (S - t)`, normalised and damped. Standard errors by the
+    delta method.
     """
     marginal, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight)
     pi = solve_pi(marginal)
@@ -119,9 +119,9 @@ def solve_pi(marginal: FloatArray, *, tolerance: float = 1e-14, max_steps: int =
         update = normalised(marginal / (ratio.sum() - ratio))
         if np.abs(update - pi).max() < tolerance:
             return update
-        pi = update
-    raise InputError("ybar", "counts that the inverse-size selector could give", np.array2string(marginal, precision=3),
-                     "declare the class sizes or use the observed shares")  # fmt: skip
+        pi = normalised(np.sqrt(pi * update))  # half-way: full steps swing for ever where a class is very rare
+    shares = f"shares from {marginal.min():g} to {marginal.max():g}"
+    raise InputError("ybar", "counts that the inverse-size selector could give", shares, "declare the class sizes")
 
 
 def _prior_of(pi: FloatArray) -> FloatArray:
