@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from wcll.checks import InputError, InputTypeError, choice, inverse_transition, transition_matrix
+from wcll.checks import InputError, InputTypeError, choice, inverse_transition, numeric, transition_matrix
 from wcll.losses.targets import Reduction, Targets
 
 Array = Tensor | ArrayLike
@@ -62,31 +62,36 @@ def prepare(
 
     ``name`` names the loss if it is built on class means, so that no reduction but the mean makes sense.
     """
-    if isinstance(ybar, Targets):
-        return Batch(ybar, None if weight is None else _beside(logits, weight), reduction)
-    if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        raise InputTypeError("logits", "a floating-point tensor", getattr(logits, "dtype", type(logits).__name__))
-    if logits.ndim < 2 or logits.shape[-1] < 2:
-        raise InputError("logits", "shape (..., samples, classes) with at least 2 classes", tuple(logits.shape))
     choice("reduction", reduction, get_args(Reduction))
     if name is not None and reduction != "mean":
         raise InputError("reduction", f"'mean' for loss {name!r}", repr(reduction),
                          "it is built on class means over the batch, which no single sample has")  # fmt: skip
+    if isinstance(ybar, Targets):
+        return Batch(ybar, None if weight is None else _beside(logits, "weight", weight), reduction)
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        raise InputTypeError("logits", "a floating-point tensor", getattr(logits, "dtype", type(logits).__name__))
+    if logits.ndim < 2 or logits.shape[-1] < 2:
+        raise InputError("logits", "shape (..., samples, classes) with at least 2 classes", tuple(logits.shape))
     targets = Targets.of(ybar, logits.shape[-1])
     if len(targets) != logits.shape[-2]:
         raise InputError("ybar", f"{logits.shape[-2]} samples as in logits", len(targets))
+    if targets.mask.shape[:-2] not in ((), logits.shape[:-2]):
+        raise InputError("ybar", f"no run axes, or those of logits, {tuple(logits.shape[:-2])}",
+                         tuple(targets.mask.shape[:-2]))  # fmt: skip
     return Batch(targets, None if weight is None else per_class("weight", weight, logits), reduction)
 
 
 def per_class(argument: str, values: Array, logits: Tensor) -> Tensor:
-    """One non-negative number a class, shape (..., k), not all zero, beside the logits."""
-    tensor = _beside(logits, values)
+    """One non-negative number a class, shape (..., k), not all zero, beside the logits; all but weights sum to 1."""
+    tensor = _beside(logits, argument, values)
     if tensor.ndim < 1 or tensor.shape[-1] != logits.shape[-1]:
         raise InputError(argument, f"{logits.shape[-1]} numbers, one a class", f"shape {tuple(tensor.shape)}")
     if not bool(tensor.isfinite().all()) or bool((tensor < 0).any()):
         raise InputError(argument, "finite numbers, none negative", f"{float(tensor.min()):g}")
     if not bool((tensor > 0).any(-1).all()):
         raise InputError(argument, "at least one positive number", "all zero")
+    if argument != "weight" and bool(((tensor.sum(-1) - 1).abs() > 1e-3).any()):
+        raise InputError(argument, "shares that sum to 1", f"a sum of {float(tensor.sum(-1).max()):g}")
     return tensor
 
 
@@ -94,7 +99,7 @@ def checked_per_class(argument: str, values: Array | None, logits: Tensor, ybar:
     """:func:`per_class`, unless ``ybar`` says that the batch was checked before."""
     if values is None:
         return None
-    return _beside(logits, values) if isinstance(ybar, Targets) else per_class(argument, values, logits)
+    return _beside(logits, argument, values) if isinstance(ybar, Targets) else per_class(argument, values, logits)
 
 
 def as_transition(transition: Array | Transition, logits: Tensor) -> Transition:
@@ -102,9 +107,9 @@ def as_transition(transition: Array | Transition, logits: Tensor) -> Transition:
     return transition if isinstance(transition, Transition) else Transition.of(transition, logits)
 
 
-def _beside(logits: Tensor, values: Array) -> Tensor:
+def _beside(logits: Tensor, argument: str, values: Array) -> Tensor:
     if not isinstance(values, Tensor):
-        values = torch.from_numpy(np.asarray(values, dtype=np.float64))
+        values = torch.tensor(numeric(argument, values))  # a copy: the array may be read-only
     return values.to(dtype=logits.dtype, device=logits.device)
 
 
