@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -51,13 +53,28 @@ class WeightContext:
 
     marginal: FloatArray  # observed shares of the labels
     n: float  # how many labels
-    pi: FloatArray | None
+    pi_source: PiSource
+    sizes: ArrayLike | None
     bias: float
     beta: float
     random_state: RandomState
 
+    @cached_property
+    def pi(self) -> FloatArray:
+        """The pi of Eq. 13, from where the user says; worked out only if a scheme asks."""
+        if choice("pi", self.pi_source, PI_SOURCES) == "observed":
+            return self.marginal
+        if self.pi_source == "recovered":
+            return solve_pi(self.marginal)
+        if self.sizes is None:
+            raise InputError("sizes", "ordinary class sizes for pi='declared'", None)
+        pi = complementary_prior(self.sizes)
+        if len(pi) != len(self.marginal):
+            raise InputError("sizes", f"{len(self.marginal)} class sizes", len(pi))
+        return pi
 
-WEIGHTINGS: Functions[Any] = Functions("weights")
+
+WEIGHTINGS: Functions[Callable[[WeightContext], FloatArray]] = Functions("weights")
 
 
 def eq13(pi: ArrayLike) -> FloatArray:
@@ -77,7 +94,7 @@ def _wcll(context: WeightContext) -> FloatArray:
 @WEIGHTINGS.add("wcll-bias")
 def _wcll_bias(context: WeightContext) -> FloatArray:
     """Table 5: every pi_j is off by the same bias."""
-    if context.pi is None or (context.pi + context.bias <= 0).any():
+    if (context.pi + context.bias <= 0).any():
         raise InputError("bias", "one that leaves every pi positive", context.bias)
     return _inverse(context.pi + context.bias)
 
@@ -159,29 +176,14 @@ def weights_of_marginal(
     if not isinstance(scheme, str):
         own = class_weights_array("weights", scheme, len(marginal))
         return ClassWeights(_mean_one(own, marginal), "array")
-    make = WEIGHTINGS[scheme]
-    needs_pi = scheme in ("wcll", "wcll-bias")
-    values = _pi(pi, marginal, sizes) if needs_pi else None
-    context = WeightContext(marginal, n, values, bias, beta, random_state)
-    return ClassWeights(_mean_one(make(context), marginal), scheme, values, pi if needs_pi else None)
+    context = WeightContext(marginal, n, pi, sizes, bias, beta, random_state)
+    values = _mean_one(WEIGHTINGS[scheme](context), marginal)
+    if "pi" not in vars(context):  # the scheme did not ask for it
+        return ClassWeights(values, scheme)
+    return ClassWeights(values, scheme, context.pi, pi)
 
 
-def _pi(source: PiSource, marginal: FloatArray, sizes: ArrayLike | None) -> FloatArray:
-    choice("pi", source, PI_SOURCES)
-    if source == "observed":
-        return marginal
-    if source == "recovered":
-        return solve_pi(marginal)
-    if sizes is None:
-        raise InputError("sizes", "ordinary class sizes for pi='declared'", None)
-    pi = complementary_prior(sizes)
-    if len(pi) != len(marginal):
-        raise InputError("sizes", f"{len(marginal)} class sizes", len(pi))
-    return pi
-
-
-def _inverse(shares: FloatArray | None) -> FloatArray:
-    assert shares is not None
+def _inverse(shares: FloatArray) -> FloatArray:
     return np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
 
 
