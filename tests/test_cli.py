@@ -104,6 +104,13 @@ def bad(tmp_path, labels):
     broken.write_bytes(b"\x93NUMPY\x01\x00")
     empty.write_text("")
     np.save(objects, np.array([{"a": 1}, None], dtype=object), allow_pickle=True)
+    headless, semicolons, marked = tmp_path / "h.csv", tmp_path / "s.csv", tmp_path / "m.csv"
+    headless.write_text("1\n2\n")
+    semicolons.write_text("a;b\n1;2\n")
+    marked.write_text("label\na;b\nc\nd\n")
+    large, dates = tmp_path / "l.npy", tmp_path / "d.npy"
+    np.save(large, np.array([1e30, 2.0]))
+    np.save(dates, np.array(["2020-01-01"], dtype="datetime64[D]"))
     existing = tmp_path / "there.csv"
     existing.write_text("mine")
     y, out = str(labels), ["--out", str(tmp_path / "new.csv")]
@@ -114,7 +121,17 @@ def bad(tmp_path, labels):
         (["simulate", str(broken), *out], "expected a NumPy .npy file"),
         (["simulate", str(objects), *out], "expected a NumPy .npy file"),
         (["simulate", str(empty), *out], "expected a header line and at least one row"),
-        (["simulate", str(text), *out], "--column: expected one of 'a', 'b', got 'y'"),
+        (["simulate", str(text), *out], "--column: expected one of 'a', 'b', got none; say which column has labels"),
+        (["simulate", str(text), *out, "--column", "c"], "--column: expected one of 'a', 'b', got 'c'"),
+        (["simulate", str(headless), *out], "expected a header line with the names of columns, got '1'"),
+        (["simulate", str(semicolons), *out], "expected columns separated by commas"),
+        (["simulate", str(large), *out], "numbers too large to be labels"),
+        (["simulate", str(dates), *out], "expected whole numbers or text, got datetime64[D]"),
+        (["simulate", str(marked), *out, "--n-labels", "2"], "class names without ';'"),
+        (["simulate", y, *out, "--column", "a"], "--column: expected none for a .npy file"),
+        (["simulate", y, *out, "--n-majority", "9"], "--n-majority: expected --minority and --p beside it"),
+        (["simulate", y, *out, "--p", "1e9", "--minority", "1"], "--p: expected one that leaves samples of every class"),
+        (["simulate", str(text), "--out", str(text), "--column", "b", "--force"], "--out: expected another file than the labels"),
         (["simulate", str(text), *out, "--column", "a"], "a label in every row, got an empty one in line 3"),
         (["simulate", y, "--out", str(existing)], "which exists; add --force"),
         (["simulate", y, "--out", str(tmp_path)], "--out: expected a file, got"),
@@ -127,7 +144,7 @@ def bad(tmp_path, labels):
         (["simulate", y, *out, "--transition", "unifrom"], "did you mean 'uniform'?"),
         (["simulate", y, *out, "--transition", str(floats)], "transition: expected a square matrix"),
         (["simulate", y, *out, "--n-labels", "5"], "n_labels: expected from 1 to 4"),
-        (["simulate", y, *out, "--noise", "1"], "rate: expected a share"),
+        (["simulate", y, *out, "--noise", "1"], "--noise: expected a share"),
         (["simulate", y, *out, "--seed", "x"], "--seed"),
         (["simulat"], "No such command 'simulat'"),
         (["simulate"], "Missing"),

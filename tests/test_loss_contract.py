@@ -92,16 +92,19 @@ def test_runs_do_not_leak(case):
 
 
 @every_case
-def test_runs_may_have_labels_and_context_of_their_own(case):
+@pytest.mark.parametrize("shared", [True, False], ids=["shared labels", "own labels"])
+@pytest.mark.parametrize("sets", [True, False], ids=["sets", "single"])
+def test_runs_may_have_labels_and_context_of_their_own(case, sets, shared):
     f, runs = logits(3, N, K), range(3)
-    ybar = torch.stack([labels(case, N, K, seed) for seed in runs])
+    kind = case if sets else Case("pc")
+    ybar = torch.stack([labels(kind, N, K, 0 if shared else seed) for seed in runs])
     given = [context(case, K, seed) for seed in runs]
     stacked = {name: torch.from_numpy(np.stack([one[name] for one in given])) for name in case.context}
     if "transition" in stacked:
         from wcll.losses import Transition
 
         stacked["transition"] = Transition.of(stacked["transition"], f)
-    together = value(case, f, ybar, **stacked)
+    together = value(case, f, ybar[0] if shared else ybar, **stacked)
     alone = torch.stack([value(case, f[run], ybar[run], **given[run]) for run in runs])
     torch.testing.assert_close(together, alone, rtol=1e-12, atol=1e-12)
 

@@ -60,6 +60,14 @@ W = [1.0, 1.0, 1.0]
         (lambda: losses.WCLLLoss(), "weight: expected a value, which loss 'wcll' needs, got None"),
         (lambda: losses.WCLLLoss(wieght=W), "did you mean 'weight'"),
         (lambda: Targets.of(Y, 3, torch.ones(3)), "sample_weight: expected 4 numbers"),
+        (lambda: Targets.of(torch.tensor(1), 3), "ybar: expected one label a sample, got a single number"),
+        (lambda: functional.log(Z, Y, weight=torch.ones(4, 3)), r"weight: expected no run axes, or those of logits, \(\), got \(4,\)"),
+        (lambda: functional.forward(Z, Y, transition=np.stack([np.eye(3)] * 2)), "transition: expected no run axes"),
+        (lambda: functional.forward(Z, Y, transition="uniform"), "transition: expected numbers, got str"),
+        (lambda: functional.forward(Z, Y, transition=losses.Transition.of(np.eye(2), torch.zeros(1, 2))), "3 classes, as logits have, got 2"),
+        (lambda: functional.gce(Z, Y, q=0), "q: expected a number above 0, at most 1, got 0"),
+        (lambda: functional.phuber(Z, Y, tau=0.5), "tau: expected a number above 1, got 0.5"),
+        (lambda: functional.nn(Z, Y, beta=-1), "beta: expected a number from 0, got -1"),
     ],
 )  # fmt: skip
 def test_one_clear_line(call, message):
@@ -121,6 +129,28 @@ def test_a_loss_trains_in_a_users_own_loop():
         loss(model(x), ybar).backward()
         optimiser.step()
     assert (model(x).argmax(-1) == y).float().mean() > 0.9
+
+
+def test_half_precision_and_prepared_transitions():
+    q = wcll.labels.biased_transition(40, random_state=0)
+    f, ybar = torch.randn(8, 40, generator=torch.Generator().manual_seed(0)), torch.arange(8)
+    exact = functional.free(f.double(), ybar, transition=q)
+    assert functional.free(f.bfloat16(), ybar, transition=q).dtype == torch.bfloat16
+    prepared = losses.Transition.of(q, f)
+    torch.testing.assert_close(functional.free(f.double(), ybar, transition=prepared), exact, rtol=1e-4, atol=1e-4)
+
+
+def test_a_module_inverts_its_matrix_once(monkeypatch):
+    module, calls = losses.FREELoss(transition=uniform_transition(3)), []
+    original = losses.Transition.of
+    monkeypatch.setattr(losses.Transition, "of", staticmethod(lambda *a: calls.append(1) or original(*a)))
+    first = module(Z, Y)
+    assert torch.equal(module(Z, Y), first)
+    assert len(calls) == 1
+    module(Z.double(), Y)
+    module.transition.fill_(1 / 3)
+    with pytest.raises(InputError, match="rank 1"):
+        module(Z, Y)
 
 
 def test_a_users_own_base_loss():

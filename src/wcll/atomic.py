@@ -23,6 +23,7 @@ def check_target(path: Path, argument: str) -> None:
 def replacing(path: Path, argument: str) -> Iterator[Path]:
     """A file beside ``path`` to write to; it takes the place of ``path`` if all goes well, else it vanishes."""
     check_target(path, argument)
+    path = path.resolve()  # through a link to what it names
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     draft = Path(name)

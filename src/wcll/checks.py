@@ -20,7 +20,8 @@ class InputError(ValueError):
     """An argument that cannot be used; the message says which, what was expected, what came and what to do."""
 
     def __init__(self, argument: str, expected: str, got: object, remedy: str = "") -> None:
-        super().__init__(f"{argument}: expected {expected}, got {got}" + (f"; {remedy}" if remedy else ""))
+        message = f"{argument}: expected {expected}, got {got}" + (f"; {remedy}" if remedy else "")
+        super().__init__(" ".join(message.split()))  # one line, whatever came
 
 
 class InputTypeError(InputError, TypeError):
@@ -34,7 +35,7 @@ class MissingExtraError(InputError, ImportError):
 def choice(argument: str, value: str, allowed: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``allowed``, else fail and offer the nearest name."""
     names = list(allowed)
-    if value in names:
+    if isinstance(value, str) and value in names:
         return value
     near = get_close_matches(str(value), names, n=1)
     remedy = f"did you mean {near[0]!r}?" if near else ""
@@ -141,11 +142,22 @@ def same_length(first: str, n_first: int, second: str, n_second: int) -> None:
         raise InputError(second, f"{n_first} samples as in {first}", n_second)
 
 
-def positive(argument: str, value: float) -> float:
+def positive(argument: str, value: Any) -> float:
     """A finite number above 0."""
-    if not (np.isfinite(value) and value > 0):
+    if not _is_number(value) or value <= 0:
         raise InputError(argument, "a number above 0", value)
     return float(value)
+
+
+def non_negative(argument: str, value: Any) -> float:
+    """A finite number from 0."""
+    if not _is_number(value) or value < 0:
+        raise InputError(argument, "a number from 0", value)
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
 
 
 def whole(argument: str, value: Any) -> int:

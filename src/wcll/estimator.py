@@ -16,21 +16,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from wcll import __version__
-from wcll.checks import (
-    BoolArray,
-    FloatArray,
-    InputError,
-    InputTypeError,
-    IntArray,
-    positive,
-    whole,
-)
+from wcll.checks import BoolArray, FloatArray, InputError, InputTypeError, IntArray, non_negative, positive, whole
 from wcll.evaluation import label_free_accuracy
-from wcll.inputs import check_features, check_labels, check_sample_weight, place, seed_of, split_sets
+from wcll.inputs import check_features, check_labels, check_sample_weight, place, seed_of, split_sets, to_tensor
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import ClassWeights
 from wcll.losses import LOSSES, LossSpec, Targets
-from wcll.models.stack import ModelChoice, build_model, named
+from wcll.models.stack import ModelChoice, RunStack, build_model, named
 from wcll.persistence import plain_setting, read_model, write_model
 from wcll.streams import stream_seed
 from wcll.training import LossGroup, RunAdam, Trainer, predict_logits
@@ -39,11 +31,20 @@ from wcll.training.context import assume
 
 def _has_probabilities(self: ComplementaryClassifier) -> bool:
     spec, _ = self._loss()
-    if spec is not None and spec.link != "softmax":
-        raise AttributeError(
-            f"predict_proba: loss {spec.name!r} learns scores, not class probabilities; use decision_function"
-        )
+    fitted = getattr(self, "fitted_", None)
+    link = fitted["link"] if fitted else spec.link if spec else "softmax"
+    if link != "softmax":
+        raise AttributeError(f"predict_proba: loss {self.loss!r} learns scores, not class probabilities")
     return True
+
+
+def _try_out(model: RunStack, loss: Any, x: torch.Tensor, targets: Targets) -> None:
+    """One evaluation without training, so that a bad model or loss fails before anything is lost."""
+    with torch.no_grad():
+        value = loss(model.eval()(x), targets)
+    if not isinstance(value, torch.Tensor) or value.shape != (1,):
+        got = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+        raise InputError("loss", "a tensor of shape (1,), one loss for the one run", got)
 
 
 class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -104,6 +105,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     history_: list[dict[str, Any]]
     label_totals_: FloatArray
     trainer_: Trainer
+    fitted_: dict[str, Any]
     weights_: ClassWeights | None
 
     def __init__(  # noqa: PLR0913
@@ -148,7 +150,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
         Parameters
         ----------
-        X : array of shape (n, d), or images (n, channels, height, width); unsigned bytes are scaled to [0, 1]
+        X : array of shape (n, d), or images (n, channels, height, width), whose unsigned bytes are scaled to [0, 1]
         y : complementary labels
             Names or integers of shape (n,); or lists of several a sample; or a mask of shape (n, k) of "not these".
         sample_weight : array of shape (n,), optional
@@ -165,22 +167,29 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         classes: Sequence[Any] | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """One epoch on these data; label counts add up over calls. ``classes`` is needed in the first call."""
-        if classes is None:
-            classes = getattr(self, "classes_", self.classes)
-        elif hasattr(self, "classes_") and not np.array_equal(classes, self.classes_):
-            raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
-        return self._learn(X, y, sample_weight, classes, 1, go_on=hasattr(self, "trainer_"), part=True)
+        """One epoch on these data; label counts add up over calls.
 
-    def _learn(self, *arguments: Any, **how: bool) -> Self:
-        """Learn, or leave everything as it was if the input is bad."""
-        before = dict(self.__dict__)
+        The first call needs ``classes`` (or the estimator's own): a part may lack some.
+        """
+        go_on = hasattr(self, "trainer_")
+        known = self.classes_ if go_on else self.classes if classes is None else classes
+        if known is None:
+            raise InputError("classes", "every class, in the first call of partial_fit", None)
+        if go_on and classes is not None and not np.array_equal(classes, self.classes_):
+            raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
+        return self._learn(X, y, sample_weight, known, 1, go_on=go_on, part=True)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, epochs: int, **how: bool) -> Self:  # noqa: N803
+        """Learn; whatever fails before the first epoch is over leaves the estimator as it was."""
+        before, begin = dict(self.__dict__), None
         try:
-            x, targets, epochs = self._prepare(*arguments, **how)
-        except ValueError:
-            self.__dict__ = before
+            x, targets = self._prepare(X, y, sample_weight, classes, **how)
+            begin = self.trainer_.epoch
+            self._train(x, targets, epochs)
+        except BaseException:
+            if begin is None or begin == self.trainer_.epoch:
+                self.__dict__ = before
             raise
-        self._train(x, targets, epochs)
         return self
 
     def _prepare(
@@ -189,67 +198,67 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         y: Any,
         sample_weight: Any,
         classes: Any,
-        epochs: int,
         *,
         go_on: bool,
         part: bool = False,
-    ) -> tuple[torch.Tensor, Targets, int]:
-        """Check all input; set up, or adapt, the trainer."""
-        spec, options = self._loss()
+    ) -> tuple[torch.Tensor, Targets]:
+        """Check all input, then set up the trainer, or adapt the one that goes on."""
+        spec, options = self._check_settings(go_on)
         dtype, device = place(self.dtype, self.device)
         features = check_features(self, X, reset=not go_on)
         labels = check_labels(y, self.classes_ if go_on else classes)
         if len(labels) != len(features):
             raise InputError("y", f"{len(features)} labels, one for each sample of X", len(labels))
         n_classes = len(labels.classes)
-        if len(features) < n_classes and not part:
-            raise InputError("X", f"at least as many samples as classes, {n_classes}", f"n_samples = {len(features)}")
         weight = check_sample_weight(sample_weight, len(features))
-        if not part:  # parts of a stream may well have one label only
+        if not part:  # parts of a stream may well have few samples, or one label only
+            if len(features) < n_classes:
+                got = f"n_samples = {len(features)}"
+                raise InputError("X", f"at least as many samples as classes, {n_classes}", got)
             observed_marginal(labels.values, n_classes, sample_weight=weight)
         if labels.mask is not None and spec is not None and not spec.several:
             features, labels, weight = split_sets(features, labels, weight)
-        totals = label_totals(labels.values, n_classes, weight)
-        if part and go_on:
-            totals = totals + self.label_totals_
-        assumed = assume(totals, self.transition, self.weights, loss=spec.name if spec else None)
+        totals = label_totals(labels.values, n_classes, weight) + (self.label_totals_ if part and go_on else 0.0)
+        unseen = 0.5 if part and not totals.all() else 0.0  # half a label each, until every class was named
+        assumed = assume(totals + unseen, self.transition, self.weights, loss=spec.name if spec else None)
         like = torch.empty(0, n_classes, dtype=dtype, device=device)
         loss: Any = spec.bind(assumed.context(spec).beside(like), **options) if spec else self.loss
-        if not go_on:
-            trainer = self._new_trainer(features.shape[1:], n_classes, dtype, device)
-            self.classes_, self.history_, self.trainer_ = labels.classes, [], trainer
-        self.label_totals_, self.transition_, self.weights_ = totals, assumed.transition, assumed.weights
-        self.trainer_.losses = [LossGroup(loss)]
-        self.trainer_.optimiser.lr.fill_(positive("lr", self.lr))
-        self.trainer_.optimiser.weight_decay = self.weight_decay
-        x = torch.as_tensor(features, dtype=dtype, device=device)
+        x = to_tensor(features, dtype, device)
         scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype)
-        targets = Targets.of(torch.as_tensor(labels.values), n_classes, scaled, float(weight.mean()))
-        return x, targets.to(device), epochs
+        targets = Targets.of(torch.as_tensor(labels.values), n_classes, scaled, float(weight.mean())).to(device)
+        trainer = self.trainer_ if go_on else self._new_trainer(features.shape[1:], n_classes, dtype, device)
+        _try_out(trainer.model, loss, x[:2], targets[:2])
+
+        if not go_on:
+            self.classes_, self.history_, self.trainer_ = labels.classes, [], trainer
+            self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link if spec else "softmax"}
+        self.label_totals_, self.transition_, self.weights_ = totals, assumed.transition, assumed.weights
+        trainer.losses = [LossGroup(loss)]
+        trainer.optimiser.lr.fill_(self.lr)
+        trainer.optimiser.weight_decay = self.weight_decay
+        return x, targets
 
     def _new_trainer(
         self, input_shape: tuple[int, ...], n_classes: int, dtype: torch.dtype, device: torch.device
     ) -> Trainer:
         seed = seed_of(self.random_state)
         stack = build_model(self.model, tuple(input_shape), n_classes, [seed], dtype).to(device)
-        with torch.no_grad():  # a module of the wrong width fails here, before any training
-            stack.eval()(torch.zeros(1, *input_shape, dtype=dtype, device=device))
-        rate = torch.tensor([positive("lr", self.lr)], dtype=dtype, device=device)
+        rate = torch.tensor([self.lr], dtype=dtype, device=device)
         return Trainer(stack, RunAdam(stack.parameters(), rate, weight_decay=self.weight_decay), [], seed)
 
     def _train(self, x: torch.Tensor, targets: Targets, epochs: int) -> None:
         def record(row: dict[str, Any]) -> bool:
-            row["loss"] = row["loss"][0]
+            row = {**row, "loss": row["loss"][0]}
             self.history_.append(row)
+            self.n_iter_ = self.trainer_.epoch
             if self.verbose and row["epoch"] % self.verbose == 0:
                 print(f"epoch {row['epoch']}: loss {row['loss']:.4f}", flush=True)
-            return any([bool(callback(row)) for callback in self.callbacks])  # noqa: C419  (every one is called)
+            return any([bool(callback(dict(row))) for callback in self.callbacks])  # noqa: C419  (every one is called)
 
         devices = [x.device] if x.is_cuda else []
         with torch.random.fork_rng(devices=devices):  # a user's module may draw from torch's global stream
             torch.manual_seed(stream_seed(self.trainer_.seed, "dropout", self.trainer_.epoch))
             self.trainer_.fit(x, targets, epochs=epochs, batch_size=self.batch_size, callbacks=[record])
-        self.n_iter_ = self.trainer_.epoch
         if not np.isfinite(self.history_[-1]["loss"]):
             warnings.warn("training diverged: the loss is not finite; lower lr", RuntimeWarning, stacklevel=4)
 
@@ -258,8 +267,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _logits(self, X: Any) -> torch.Tensor:  # noqa: N803
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
-        dtype, device = place(self.dtype, self.device)
-        return predict_logits(self.trainer_.model, torch.as_tensor(features, dtype=dtype, device=device))[0].double()
+        dtype, device = place(self.fitted_["dtype"], self.device)
+        return predict_logits(self.trainer_.model.to(device), to_tensor(features, dtype, device))[0].double()
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """The likeliest class of each sample."""
@@ -279,13 +288,15 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
-        """The label-free estimate of accuracy from complementary labels ``y``, under the assumed Q.
+        """An estimate of accuracy from complementary labels ``y``: unbiased if the assumed Q is right.
 
-        Plain accuracy against complementary labels would reward the worst model. For true labels use
+        Plain accuracy against complementary labels would reward the worst model. Do not compare different
+        ``transition`` by it: each would be judged under its own assumption. For true labels use
         ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``.
         """
         predicted = self._logits(X).argmax(-1).cpu().numpy()
-        return label_free_accuracy(self.encode(y), predicted, self.transition_, sample_weight=sample_weight)[0]
+        weight = check_sample_weight(sample_weight, len(predicted))
+        return label_free_accuracy(self.encode(y), predicted, self.transition_, sample_weight=weight)[0]
 
     def encode(self, y: Any) -> IntArray | BoolArray:
         """Complementary labels as class indices, or as a mask."""
@@ -304,6 +315,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             "classes": self.classes_.tolist(),
             "classes_dtype": self.classes_.dtype.str,
             "input_shape": list(getattr(self, "image_shape_", [self.n_features_in_])),
+            "image_bytes": bool(getattr(self, "image_bytes_", False)),
+            "fitted": {**self.fitted_, "model": settings["model"]},
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "transition": self.transition_.tolist(),
             "weights": self.weights_ and self.weights_.to_dict(),
@@ -323,13 +336,14 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.classes_ = np.array(header["classes"], dtype=header["classes_dtype"])
         self.n_features_in_ = int(np.prod(header["input_shape"]))
         if len(header["input_shape"]) > 1:
-            self.image_shape_ = tuple(header["input_shape"])
+            self.image_shape_, self.image_bytes_ = tuple(header["input_shape"]), header["image_bytes"]
         if header["feature_names"]:
             self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
         self.transition_ = np.array(header["transition"])
         self.weights_ = header["weights"] and ClassWeights.from_dict(header["weights"])
         self.label_totals_ = np.array(header["label_totals"])
         self.history_, self.n_iter_ = header["history"], len(header["history"])
+        self.fitted_ = header["fitted"]
         self.trainer_ = self._new_trainer(
             tuple(header["input_shape"]), len(self.classes_), *place(self.dtype, self.device)
         )
@@ -341,7 +355,6 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _loss(self) -> tuple[LossSpec | None, dict[str, Any]]:
         """The registered loss and its options; None for a user's own function."""
-        whole("batch_size", self.batch_size)
         if callable(self.loss):
             return None, {}
         if not isinstance(self.loss, str | dict):
@@ -353,6 +366,20 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 "loss", "one for complementary labels", repr(name), "any classifier learns ordinary labels"
             )
         return spec, options
+
+    def _check_settings(self, go_on: bool) -> tuple[LossSpec | None, dict[str, Any]]:
+        """Every setting that training uses, before anything is touched; then the loss."""
+        whole("batch_size", self.batch_size)
+        positive("lr", self.lr)
+        non_negative("weight_decay", self.weight_decay)
+        non_negative("verbose", self.verbose)
+        if not isinstance(self.callbacks, Sequence) or not all(map(callable, self.callbacks)):
+            raise InputTypeError("callbacks", "a sequence of functions", type(self.callbacks).__name__)
+        for name in ("model", "dtype"):
+            if go_on and getattr(self, name) != self.fitted_[name]:
+                raise InputError(name, f"{self.fitted_[name]!r}, with which training began", repr(getattr(self, name)),
+                                 "set warm_start=False to start anew")  # fmt: skip
+        return self._loss()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

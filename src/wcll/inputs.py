@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -19,34 +18,45 @@ from wcll.labels.names import NamedLabels, encode_labels
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:  # noqa: N803
-    """Features of shape (n, d), or images (n, ...), finite; unsigned bytes become numbers in [0, 1].
+def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:  # noqa: N803
+    """Features of shape (n, d), or images (n, ...), as finite floating-point numbers.
 
-    Sets or checks ``n_features_in_`` (and the names of a table's columns) as scikit-learn does.
+    Images of unsigned bytes become numbers in [0, 1]; whether they were bytes is remembered from ``fit``. Sets or
+    checks ``n_features_in_`` (and the names of a table's columns) as scikit-learn does.
     """
     if isinstance(X, torch.Tensor):
-        X = X.detach().cpu().numpy()  # noqa: N806
+        X = X.detach().cpu().float().numpy() if X.dtype == torch.bfloat16 else X.detach().cpu().numpy()  # noqa: N806
     names = list(map(str, X.columns)) if hasattr(X, "columns") else None
     if isinstance(X, np.ndarray) and X.ndim > 2:
         array = _check_images(estimator, X, reset=reset)
     else:
-        array = validate_data(estimator, X, reset=reset, ensure_all_finite=False, dtype="numeric")
-    if np.issubdtype(array.dtype, np.floating):
-        _refuse_missing(array, names)
-    if array.dtype == np.uint8:
-        return array / np.float32(255)
-    return np.require(array, requirements="W")  # torch wants arrays that may be written
+        try:
+            array = validate_data(estimator, X, reset=reset, ensure_all_finite=False, dtype="numeric")
+        except TypeError as error:
+            raise InputTypeError("X", "numbers in an array or a table", str(error).splitlines()[0]) from None
+    kind = np.float32 if array.dtype.kind in "bu" or array.dtype in (np.float16, np.float32) else np.float64
+    plain = np.require(array.astype(kind, copy=False), requirements=["C", "W"])  # as torch wants it
+    _refuse_missing(plain, names)
+    return plain
 
 
 def _check_images(estimator: Any, array: NDArray[Any], *, reset: bool) -> NDArray[Any]:
-    if not np.issubdtype(array.dtype, np.number):
-        raise InputTypeError("X", "numbers", array.dtype)
+    if array.dtype.kind not in "biuf":
+        raise InputTypeError("X", "real numbers", array.dtype)
+    if array.size == 0:
+        raise InputError("X", "images with pixels", f"shape {array.shape}")
+    shape, is_bytes = array.shape[1:], array.dtype == np.uint8
     if reset:
-        estimator.n_features_in_ = int(np.prod(array.shape[1:]))
-        estimator.image_shape_ = array.shape[1:]
-    elif array.shape[1:] != getattr(estimator, "image_shape_", None):
-        raise InputError("X", f"images of shape {getattr(estimator, 'image_shape_', None)}", array.shape[1:])
-    return array
+        estimator.n_features_in_ = int(np.prod(shape))
+        estimator.image_shape_, estimator.image_bytes_ = shape, is_bytes
+    elif not hasattr(estimator, "image_shape_"):
+        raise InputError("X", f"a table of {estimator.n_features_in_} features, as in fit", f"shape {array.shape}")
+    elif shape != estimator.image_shape_:
+        raise InputError("X", f"images of shape {estimator.image_shape_}", shape)
+    elif is_bytes != estimator.image_bytes_:
+        expected = "unsigned bytes" if estimator.image_bytes_ else "numbers that are not unsigned bytes"
+        raise InputTypeError("X", f"{expected}, as in fit", array.dtype, "their scale would differ")
+    return array / np.float32(255) if is_bytes else array
 
 
 def _refuse_missing(array: NDArray[Any], names: list[str] | None) -> None:
@@ -59,6 +69,15 @@ def _refuse_missing(array: NDArray[Any], names: list[str] | None) -> None:
     raise InputError("X", "finite numbers", f"{kind} in {column}, row {place[0]}", "drop or impute missing values")
 
 
+def to_tensor(features: NDArray[Any], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Features as a tensor; numbers that the dtype cannot hold are an error."""
+    tensor = torch.as_tensor(features, dtype=dtype, device=device)
+    if not bool(tensor.isfinite().all()):
+        largest = float(np.abs(features).max())
+        raise InputError("X", f"numbers that {dtype} can hold", f"{largest:g}", "scale X or use dtype='float64'")
+    return tensor
+
+
 def check_labels(y: Any, classes: Any) -> NamedLabels:
     """Complementary labels in any of their forms; a column is flattened with scikit-learn's warning."""
     if y is None:
@@ -67,9 +86,10 @@ def check_labels(y: Any, classes: Any) -> NamedLabels:
         y = y.detach().cpu().numpy()
     if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
-    if getattr(y, "ndim", 0) == 1 and y.dtype.kind == "f":
-        check_classification_targets(np.asarray(y))
-    return encode_labels(y, classes)
+    labels = encode_labels(y, classes)
+    if labels.index is not None and labels.classes.dtype.kind == "f":
+        check_classification_targets(labels.classes)
+    return labels
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray:
@@ -106,8 +126,10 @@ def place(dtype: str, device: str) -> tuple[torch.dtype, torch.device]:
     wanted = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     try:
         where = torch.device(wanted)
-    except RuntimeError:
-        raise InputError("device", "'auto', 'cpu' or 'cuda'", repr(wanted)) from None
+    except (RuntimeError, TypeError):
+        where = torch.device("meta")
+    if where.type not in ("cpu", "cuda"):
+        raise InputError("device", "'auto', 'cpu' or 'cuda'", repr(wanted))
     if where.type == "cuda" and (where.index or 0) >= torch.cuda.device_count():
         raise InputError("device", "a device of this machine", repr(wanted), "torch sees no such GPU; use 'cpu'")
     return kind, where

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -63,12 +64,23 @@ def plain_setting(name: str, value: Any) -> Any:
     """A setting as JSON; what JSON cannot say cannot be saved."""
     if name == "callbacks":
         return []
-    if name == "random_state" and not isinstance(value, int | None):
+    plain = _plain(value)
+    if name == "random_state" and not isinstance(plain, int | None):
         return None
-    plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
     try:
         json.dumps(plain)
     except TypeError:
         remedy = "save the module's state_dict yourself" if name == "model" else ""
         raise InputError(name, "a setting that JSON can hold, to be saved", type(value).__name__, remedy) from None
     return plain
+
+
+def _plain(value: Any) -> Any:
+    """Arrays, tensors, ranges and NumPy's numbers as lists and Python's own."""
+    if isinstance(value, np.ndarray | np.generic | Tensor):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, torch.device) else value

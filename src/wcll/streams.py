@@ -40,13 +40,6 @@ def stream(random_state: RandomState, stage: str, *parts: str | int) -> np.rando
     return np.random.default_rng(stream_seed(int(random_state), stage, *parts))
 
 
-def torch_stream(seed: int, stage: str, *parts: str | int) -> torch.Generator:
-    """The torch generator (on the CPU) of a stage."""
-    import torch
-
-    return torch.Generator().manual_seed(stream_seed(seed, stage, *parts))
-
-
 _ROUNDS, _MASK = 10, 0xFFFFFFFF
 _MULTIPLIERS, _WEYL = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
 

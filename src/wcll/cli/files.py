@@ -15,6 +15,8 @@ from wcll.checks import InputError
 def read_labels(path: Path, column: str | None) -> NDArray[Any]:
     """Labels from .npy (one axis) or .csv (a column with a header); names or integers."""
     if path.suffix == ".npy":
+        if column is not None:
+            raise InputError("--column", "none for a .npy file", repr(column))
         return _read_npy(path)
     if path.suffix == ".csv":
         return _read_csv(path, column)
@@ -35,9 +37,11 @@ def _read_npy(path: Path) -> NDArray[Any]:
     values = load_npy(path)
     if values.ndim != 1 or values.size == 0:
         raise InputError(str(path), "one label a sample, shape (n,)", f"shape {values.shape}")
-    if np.issubdtype(values.dtype, np.floating):
-        if not (np.isfinite(values).all() and (values == np.rint(values)).all()):
-            raise InputError(str(path), "class labels", "fractions, NaN or infinity")
+    if values.dtype.kind not in "iubfU":
+        raise InputError(str(path), "whole numbers or text", values.dtype)
+    if values.dtype.kind == "f":
+        if not (np.isfinite(values).all() and (values == np.rint(values)).all() and np.abs(values).max() < 2**53):
+            raise InputError(str(path), "class labels", "fractions, NaN, infinity or numbers too large to be labels")
         values = values.astype(np.int64)
     return values
 
@@ -51,16 +55,27 @@ def _read_csv(path: Path, column: str | None) -> NDArray[Any]:
     if not rows:
         raise InputError(str(path), "a header line and at least one row", "none")
     names = [name for name in rows[0] if name]
-    if column is None and len(names) > 1:
-        column = "label" if "label" in names else "y"
-    column = column or names[0]
+    if not names or any(name.lstrip("-").isdecimal() for name in names):
+        raise InputError(str(path), "a header line with the names of columns", repr(",".join(names)))
+    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+        raise InputError(str(path), "columns separated by commas", repr(names[0]))
+    if column is None:
+        known = [name for name in ("label", "y") if name in names]
+        if len(names) > 1 and not known:
+            raise InputError("--column", "one of " + ", ".join(map(repr, names)), "none", "say which column has labels")
+        column = known[0] if len(names) > 1 else names[0]
     if column not in names:
         raise InputError("--column", "one of " + ", ".join(map(repr, names)), repr(column))
     cells = [row[column] for row in rows]
     if not all(cells):
         line = 2 + [bool(cell) for cell in cells].index(False)
         raise InputError(str(path), "a label in every row", f"an empty one in line {line}")
-    try:
+    if all(_is_integer(cell) for cell in cells):
         return np.array([int(cell) for cell in cells])
-    except ValueError:
-        return np.array(cells)
+    return np.array(cells)
+
+
+def _is_integer(cell: str) -> bool:
+    """Written as Python would write it: 01 and 1 are different names."""
+    digits = cell.removeprefix("-")
+    return digits.isascii() and digits.isdecimal() and len(digits) < 19 and str(int(cell)) == cell

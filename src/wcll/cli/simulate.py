@@ -38,7 +38,7 @@ def simulate(  # noqa: PLR0913  (a command's options)
     n_labels: Annotated[str, typer.Option(help="Labels a sample: a number, or 'random'.")] = "1",
     minority: Annotated[str | None, typer.Option(help="Minority classes, comma-separated: subsample first.")] = None,
     p: Annotated[float | None, typer.Option("--p", help="Majority to minority ratio (Eq. 6).")] = None,
-    n_majority: Annotated[int | None, typer.Option(help="Samples of a majority class (default: all).")] = None,
+    n_majority: Annotated[int | None, typer.Option(help="Samples of a majority class (default: all).", min=1)] = None,
     seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
@@ -54,6 +54,12 @@ def simulate(  # noqa: PLR0913  (a command's options)
         raise InputError("--out", "a .csv or .npz file", out.name)
     if (minority is None) != (p is None):
         raise InputError("--p", "--minority and --p together", "only one of them")
+    if n_majority is not None and minority is None:
+        raise InputError("--n-majority", "--minority and --p beside it", "neither")
+    if not 0 <= noise < 1:
+        raise InputError("--noise", "a share from 0 to below 1", noise)
+    if out.exists() and labels.exists() and out.samefile(labels):
+        raise InputError("--out", "another file than the labels", str(out))
     simulation = _simulate(labels, column, transition, noise, n_labels, minority, p, n_majority, seed)
     with replacing(out, "--out") as draft:
         _write(draft, out.suffix, simulation)
@@ -87,10 +93,16 @@ def _simulate(
     if minority is not None and p is not None:
         kept = _subsample(y, _positions(minority, classes), p, n_majority, seed)
     sizes = np.bincount(y[kept], minlength=len(classes))
+    if not sizes.all():
+        raise InputError(
+            "--p", "one that leaves samples of every class", f"{p:g}, which leaves none of {classes[sizes.argmin()]}"
+        )
     kind = load_npy(Path(transition)) if transition.endswith(".npy") else transition
     matrix = make_transition(kind, sizes, random_state=seed)
     if noise:
         matrix = noisy_transition(matrix, rate=noise)
+    if n_labels != "1" and any(";" in str(name) for name in classes):
+        raise InputError(str(path), "class names without ';', which separates several labels", "one with it")
     number = int(n_labels) if n_labels.isdecimal() else n_labels
     ybar = make_complementary(y[kept], matrix, n_labels=number, random_state=seed)
     known = matrix if np.linalg.cond(matrix) < 1e12 and ybar.ndim == 1 else None
@@ -143,6 +155,7 @@ def _write(path: Path, suffix: str, simulation: Simulation) -> None:
 
 
 def _print(simulation: Simulation, out: Path) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     from wcll.cli.output import console
@@ -160,7 +173,7 @@ def _print(simulation: Simulation, out: Path) -> None:
         table.add_column(name, justify="right")
     for k, name in enumerate(simulation.classes):
         cells = (f"{e.value[k]:.{d}f}±{e.standard_error[k]:.{d}f}" for _, e, d in columns)
-        table.add_row(str(name), *cells)
+        table.add_row(escape(str(name)), *cells)
     screen = console()
     screen.print(f"{summary.n} samples, {len(simulation.classes)} classes -> {out}")
     screen.print(table)

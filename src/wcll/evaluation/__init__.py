@@ -1,6 +1,8 @@
 """How good a model is: with true labels (for the end), and without any."""
 
 from wcll.evaluation.label_free import (
+    AccuracyScorer,
+    LogLikelihoodScorer,
     accuracy_scorer,
     complementary_log_likelihood,
     label_free_accuracy,
@@ -9,7 +11,9 @@ from wcll.evaluation.label_free import (
 from wcll.evaluation.metrics import Confusion
 
 __all__ = [
+    "AccuracyScorer",
     "Confusion",
+    "LogLikelihoodScorer",
     "accuracy_scorer",
     "complementary_log_likelihood",
     "label_free_accuracy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,19 @@ from numpy.typing import ArrayLike
 
 from wcll.checks import FloatArray, IntArray, inverse_transition, same_length, transition_matrix
 from wcll.labels import to_mask
+from wcll.labels.names import encode_labels
 
 
 def label_free_accuracy(
     ybar: ArrayLike, predicted: IntArray, transition: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> tuple[float, float]:
-    r"""An unbiased estimate of accuracy from complementary labels, and its standard error.
+    r"""An estimate of accuracy from complementary labels, and its standard error.
 
     .. math:: \frac1n \sum_i Q^{-1}_{\bar y_i \hat y_i}
               \quad\bigl(\text{uniform } Q:\ 1 - (K-1) \cdot \text{share of } \hat y = \bar y\bigr)
 
-    It may leave [0, 1] by its error. Of several labels a sample the mean is taken, which is unbiased for uniform Q.
+    Unbiased if Q is right; it may leave [0, 1] by its error. Of several labels a sample the mean is taken, which is
+    unbiased for uniform Q.
 
     >>> label_free_accuracy(np.array([0, 1, 2, 0]), np.array([1, 2, 0, 0]), (1 - np.eye(3)) / 2)[0]
     0.5
@@ -54,18 +57,48 @@ def _weighted_mean(values: FloatArray, sample_weight: ArrayLike | None) -> tuple
     return mean, float(np.sqrt(np.square(weight * (values - mean)).sum()))
 
 
-def log_likelihood_scorer(estimator: Any, X: Any, ybar: Any) -> float:  # noqa: N803
-    """For ``GridSearchCV(..., scoring=log_likelihood_scorer)``: higher is better; needs class probabilities."""
-    last, labels = _labels_of(estimator, ybar)
-    return complementary_log_likelihood(labels, estimator.predict_proba(X), last.transition_)[0]
+@dataclass(frozen=True)
+class AccuracyScorer:
+    """Label-free accuracy as a scorer: ``GridSearchCV(..., scoring=AccuracyScorer(transition=Q))``.
+
+    With ``transition`` every candidate is judged under the same Q, so that candidates may differ in their own; without
+    it, under the Q that it assumes (as ``score`` does).
+    """
+
+    transition: Any = None
+
+    def __call__(self, estimator: Any, X: Any, ybar: Any) -> float:  # noqa: N803
+        last = _last(estimator)
+        predicted = encode_labels(estimator.predict(X), last.classes_).index
+        assert predicted is not None
+        return label_free_accuracy(last.encode(ybar), predicted, _matrix(self.transition, last))[0]
 
 
-def accuracy_scorer(estimator: Any, X: Any, ybar: Any) -> float:  # noqa: N803
-    """The label-free accuracy as a scorer; what ``score`` returns, but also for pipelines that transform X."""
-    return float(estimator.score(X, ybar))
+@dataclass(frozen=True)
+class LogLikelihoodScorer:
+    """The log-likelihood of held-out labels as a scorer; higher is better; needs class probabilities.
+
+    ``transition`` as for :class:`AccuracyScorer`.
+    """
+
+    transition: Any = None
+
+    def __call__(self, estimator: Any, X: Any, ybar: Any) -> float:  # noqa: N803
+        last = _last(estimator)
+        matrix = _matrix(self.transition, last)
+        return complementary_log_likelihood(last.encode(ybar), estimator.predict_proba(X), matrix)[0]
 
 
-def _labels_of(estimator: Any, ybar: Any) -> tuple[Any, Any]:
-    """The classifier at the end of a pipeline (or itself), and the labels as it counts classes."""
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    return last, last.encode(ybar)
+accuracy_scorer = AccuracyScorer()
+log_likelihood_scorer = LogLikelihoodScorer()
+
+
+def _matrix(transition: Any, last: Any) -> Any:
+    return last.transition_ if transition is None else transition
+
+
+def _last(estimator: Any) -> Any:
+    """The classifier inside searches and pipelines."""
+    if hasattr(estimator, "best_estimator_"):
+        return _last(estimator.best_estimator_)
+    return _last(estimator[-1]) if hasattr(estimator, "steps") else estimator

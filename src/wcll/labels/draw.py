@@ -13,7 +13,7 @@ from wcll.checks import BoolArray, FloatArray, InputError, InputTypeError, IntAr
 from wcll.labels.transition import make_transition
 from wcll.streams import RandomState, stream
 
-CHUNK = 1 << 18  # samples drawn at a time: temporaries stay in the cache
+CHUNK = 1 << 18  # numbers drawn at a time: temporaries stay in the cache
 
 
 def make_complementary(
@@ -78,7 +78,7 @@ def make_complementary(
 
 def random_set_sizes(n: int, n_classes: int, rng: np.random.Generator) -> IntArray:
     """Set sizes s = 1 ... K-1 with probability proportional to the number of sets of that size."""
-    ways = np.array([float(comb(n_classes - 1, s)) for s in range(1, n_classes)])
+    ways = np.array([comb(n_classes - 1, s) / 2 ** (n_classes - 1) for s in range(1, n_classes)])
     return rng.choice(np.arange(1, n_classes), size=n, p=ways / ways.sum())
 
 
@@ -126,8 +126,9 @@ def _draw_several(labels: IntArray, matrix: FloatArray, sizes: IntArray, rng: np
     mask = np.empty((len(labels), len(matrix)), dtype=np.bool_)
     with np.errstate(divide="ignore"):
         slowness = 1.0 / matrix  # probability 0: an infinite time
-    for start in range(0, len(labels), CHUNK):
-        part = slice(start, start + CHUNK)
+    chunk = max(1, CHUNK // len(matrix))
+    for start in range(0, len(labels), chunk):
+        part = slice(start, start + chunk)
         times = rng.standard_exponential((len(labels[part]), len(matrix))) * slowness[labels[part]]
         last = np.take_along_axis(np.sort(times, axis=1), sizes[part, None] - 1, axis=1)
         mask[part] = times <= last
@@ -141,10 +142,11 @@ def to_mask(labels: Iterable[Sequence[int]] | ArrayLike, n_classes: int) -> Bool
     array([[ True, False, False],
            [False,  True,  True]])
     """
-    if isinstance(labels, np.ndarray) and labels.dtype != object:
-        if labels.ndim == 2:
-            return check_mask(labels, n_classes)
-        return np.eye(n_classes, dtype=np.bool_)[class_indices("ybar", labels, n_classes)]
+    if hasattr(labels, "__array__") and np.asarray(labels).dtype != object:
+        array = np.asarray(labels)
+        if array.ndim == 2:
+            return check_mask(array, n_classes)
+        return np.eye(n_classes, dtype=np.bool_)[class_indices("ybar", array, n_classes)]
     rows: list[Any] = list(labels)  # type: ignore[arg-type]
     if rows and np.ndim(rows[0]) == 0:
         return np.eye(n_classes, dtype=np.bool_)[class_indices("ybar", np.asarray(rows), n_classes)]
@@ -154,6 +156,8 @@ def to_mask(labels: Iterable[Sequence[int]] | ArrayLike, n_classes: int) -> Bool
     mask = np.zeros((len(rows), n_classes), dtype=np.bool_)
     flat = class_indices("ybar", np.concatenate([np.asarray(row) for row in rows]) if rows else [], n_classes)
     mask[np.repeat(np.arange(len(rows)), lengths), flat] = True
+    if mask.sum() != len(flat):
+        raise InputError("ybar", "each label once a sample", "repeated ones", "pass a mask of 0 and 1 as an array")
     return check_mask(mask, n_classes)
 
 

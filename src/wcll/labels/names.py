@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import BoolArray, InputError, IntArray
+from wcll.checks import BoolArray, InputError, InputTypeError, IntArray
 from wcll.labels.draw import check_mask
+
+COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
     """Read labels in any of their forms.
 
     ``classes`` lists every class, in the order of outputs; without it the classes are those that occur, sorted (or, for
-    a mask, the numbers of its columns).
+    a mask, the names of its columns if it is a table, else their numbers).
 
     >>> encode_labels(["cat", "dog", "cat"]).index
     array([0, 1, 0])
@@ -47,24 +49,21 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
     >>> encode_labels([-1, 1], classes=[-1, 0, 1]).index
     array([0, 2])
     """
+    if hasattr(ybar, "__array__") and not hasattr(ybar, "columns"):
+        ybar = np.asarray(ybar)
+    if isinstance(ybar, str | bytes | dict) or not hasattr(ybar, "__len__"):
+        raise InputTypeError("ybar", "an array or a list of labels", type(ybar).__name__)
     known = None if classes is None else _class_names(classes)
-    values = ybar if hasattr(ybar, "__array__") else list(ybar)
-    if isinstance(values, list) and values and not isinstance(values[0], str) and np.ndim(values[0]) > 0:
+    if hasattr(ybar, "columns") and np.ndim(ybar) == 2 and ybar.shape[1] > 1:
+        return _from_table(ybar, known)
+    values = ybar if isinstance(ybar, np.ndarray) and ybar.dtype != object else list(ybar)
+    if isinstance(values, list) and any(isinstance(row, COLLECTIONS) for row in values):
         return _from_lists(values, known)
-    array = np.asarray(values)
-    if (
-        array.dtype == object
-        and array.ndim == 1
-        and len(array)
-        and isinstance(array[0], list | tuple | set | np.ndarray)
-    ):
-        return _from_lists([list(row) for row in array], known)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim == 2:
-        width = array.shape[1] if known is None else len(known)
-        mask = check_mask(array, width)
-        return NamedLabels(np.arange(width) if known is None else known, None, mask)
+    array = np.asarray(values) if not isinstance(values, list) else _one_kind("ybar", values)
+    if array.ndim == 2 and array.shape[1] > 1:
+        mask = check_mask(array, array.shape[1] if known is None else len(known))
+        return NamedLabels(np.arange(mask.shape[1]) if known is None else known, None, mask)
+    array = _clean("ybar", array.reshape(-1) if array.ndim == 2 else array)
     if array.ndim != 1 or len(array) == 0:
         raise InputError("ybar", "one label a sample, lists of labels, or a mask (n, K)", f"shape {array.shape}")
     if known is None:
@@ -73,8 +72,29 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
     return NamedLabels(known, _positions(array, known), None)
 
 
+def _one_kind(argument: str, values: Sequence[Any]) -> NDArray[Any]:
+    """An array of plain values, none missing, all numbers or all text."""
+    for row, value in enumerate(values):
+        missing = value is None or type(value).__name__ in ("NAType", "NaTType")
+        if missing or (isinstance(value, float | np.floating) and np.isnan(value)):
+            raise InputError(argument, "a label for every sample", f"NaN or none for sample {row}", "drop such samples")
+    text = [isinstance(value, str) for value in values]
+    if any(text) and not all(text):
+        raise InputError(argument, "labels of one kind, all text or all numbers", "a mixture")
+    return np.asarray(values)
+
+
+def _clean(argument: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers or text without missing values."""
+    if array.dtype.kind not in "iubfU":
+        raise InputTypeError(argument, "class names as text or whole numbers", array.dtype)
+    if array.dtype.kind == "f":
+        return _one_kind(argument, array)  # type: ignore[arg-type]
+    return array
+
+
 def _class_names(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-    names = np.asarray(classes)
+    names = _clean("classes", _one_kind("classes", list(classes)))
     if names.ndim != 1 or len(names) < 2:
         raise InputError("classes", "at least two class names", f"shape {names.shape}")
     if len(np.unique(names)) != len(names):
@@ -84,6 +104,9 @@ def _class_names(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
 
 def _positions(array: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     """Where each label stands among the classes."""
+    if (array.dtype.kind == "U") != (classes.dtype.kind == "U"):
+        kinds = ["numbers" if a.dtype.kind != "U" else "text" for a in (classes, array)]
+        raise InputError("ybar", f"{kinds[0]}, as the classes are", kinds[1])
     order = np.argsort(classes, kind="stable")
     place = np.searchsorted(classes[order], array).clip(max=len(classes) - 1)
     index: IntArray = order[place]
@@ -91,18 +114,37 @@ def _positions(array: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     if np.any(unknown):
         name = array[np.flatnonzero(unknown)[0]]
         shown = ", ".join(map(str, classes[:10])) + (", ..." if len(classes) > 10 else "")
-        raise InputError("ybar", f"classes among {shown}", repr(getattr(name, "item", lambda: name)()),
-                         "list every class in `classes`")  # fmt: skip
+        raise InputError("ybar", f"classes among {shown}", repr(name.item()), "list every class in `classes`")
     return index
 
 
 def _from_lists(rows: list[Any], known: NDArray[Any] | None) -> NamedLabels:
     """A mask from lists of labels."""
-    lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
-    if not lengths.all():
-        raise InputError("ybar", "at least one label a sample", f"none for sample {int(lengths.argmin())}")
-    flat = np.concatenate([np.asarray(list(row)) for row in rows])
+    for sample, row in enumerate(rows):
+        if not isinstance(row, COLLECTIONS):
+            raise InputError("ybar", "a list of labels for every sample", f"{row!r} for sample {sample}")
+        if len(row) == 0:
+            raise InputError("ybar", "at least one label a sample", f"none for sample {sample}")
+    lengths = np.array([len(row) for row in rows])
+    flat = _clean("ybar", _one_kind("ybar", [label for row in rows for label in row]))
     classes = np.unique(flat) if known is None else known
     mask = np.zeros((len(rows), len(classes)), dtype=np.bool_)
     mask[np.repeat(np.arange(len(rows)), lengths), _positions(flat, classes)] = True
+    twice = np.flatnonzero(mask.sum(axis=1) < lengths)
+    if twice.size:
+        raise InputError("ybar", "each label once a sample", f"repeated ones for sample {twice[0]}",
+                         "pass a mask of 0 and 1 as an array")  # fmt: skip
     return NamedLabels(classes, None, check_mask(mask, len(classes)))
+
+
+def _from_table(table: Any, known: NDArray[Any] | None) -> NamedLabels:
+    """A mask from a table with one column a class, matched by name if the columns have names."""
+    columns = list(table.columns)
+    if all(isinstance(column, str) for column in columns):
+        if known is None:
+            known = np.asarray(columns)
+        elif set(columns) != set(known.tolist()):
+            raise InputError("ybar", f"columns named as the classes, {known.tolist()}", columns)
+        table = table[known.tolist()]
+    mask = check_mask(np.asarray(table), len(columns) if known is None else len(known))
+    return NamedLabels(np.arange(mask.shape[1]) if known is None else known, None, mask)

@@ -75,8 +75,9 @@ def observed_marginal(ybar: ArrayLike, n_classes: int, *, sample_weight: ArrayLi
 def ordinary_prior(ybar: ArrayLike, transition: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Estimate:
     r"""The ordinary class shares under a known Q: solve :math:`\alpha^\top Q = \bar p` for :math:`\alpha`.
 
-    Unbiased, but noise grows with the inverse: under uniform labels :math:`\alpha_k = 1 - (K-1)\bar p_k`, K - 1 times
-    the error of the counts.
+    Unbiased for one label a sample (for several, if they are uniform: sets drawn without replacement do not follow
+    another Q label by label), but noise grows with the inverse: under uniform labels
+    :math:`\alpha_k = 1 - (K-1)\bar p_k`, K - 1 times the error of the counts.
     """
     inverse = inverse_transition(transition)
     value, covariance = _marginal_and_covariance(ybar, len(inverse), sample_weight)
@@ -93,8 +94,8 @@ def recover_inverse_size(
     .. math:: \bar p_j = \pi_j (S - t_j),\quad t_y = \frac{\alpha_y}{1 - \pi_y},\quad S = \sum_y t_y,\quad
               \alpha_y \propto 1/\pi_y ,
 
-    which is solved by iterating :math:`\pi \leftarrow \bar p / (S - t)`, normalised and damped. Standard errors by the
-    delta method.
+    which is solved by iterating :math:`\pi \leftarrow \bar p / (S - t)`, normalised and damped. It holds for one label
+    a sample; sets drawn without replacement spread more evenly. Standard errors by the delta method.
     """
     marginal, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight)
     pi = solve_pi(marginal)
@@ -132,9 +133,11 @@ def _marginal_and_covariance(
     ybar: ArrayLike, n_classes: int, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
     """The weighted mean of the samples' label shares (1/s on each of s labels), and the covariance of that mean."""
-    labels = ybar if _is_index(ybar) else to_mask(ybar, n_classes)
-    n = len(labels)  # type: ignore[arg-type]
+    labels = np.asarray(ybar) if _is_index(ybar) else to_mask(ybar, n_classes)
+    n = len(labels)
     weight = np.ones(n) if sample_weight is None else finite_array("sample_weight", sample_weight, (n,))
+    if (weight < 0).any() or not weight.any():
+        raise InputError("sample_weight", "non-negative numbers, not all zero", f"a minimum of {weight.min():g}")
     weight = weight * (n / weight.sum())
     if _is_index(labels):  # no (n, K) array: ten million labels fit
         index = class_indices("ybar", labels, n_classes)
@@ -158,7 +161,10 @@ def _marginal_and_covariance(
 
 
 def _is_index(ybar: ArrayLike) -> bool:
-    return isinstance(ybar, np.ndarray) and ybar.ndim == 1 and ybar.dtype != object
+    """One label a sample, in an array, a series or a list."""
+    if isinstance(ybar, list | tuple):
+        return len(ybar) > 0 and np.ndim(ybar[0]) == 0
+    return np.ndim(ybar) == 1 and np.asarray(ybar).dtype != object
 
 
 def _root_diagonal(covariance: FloatArray) -> FloatArray:

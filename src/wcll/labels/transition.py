@@ -17,6 +17,7 @@ from wcll.checks import (
     finite_array,
     numeric,
     transition_matrix,
+    whole,
 )
 from wcll.labels.imbalance import pick_by_class, round_to_total
 from wcll.registry import Functions
@@ -119,6 +120,8 @@ def select_by_marginal(
     share = distribution("target", finite_array("target", share, share.shape), len(share))
     labels = class_indices("ybar", ybar, len(share))
     have = np.bincount(labels, minlength=len(share))
+    if n is not None:
+        whole("n", n)
     most = int(np.floor((have[share > 0] / share[share > 0]).min() + 1e-9))
     while n is None and (round_to_total(share, most) > have).any():  # rounding up may ask for one too many
         most -= 1

@@ -231,7 +231,14 @@ def resample(
         kept = rng.permutation(pick_by_class(key, np.where(counts > 0, counts[counts > 0].min(), 0), rng))
     else:
         kept = rng.permutation(_repeat_to_largest(key, counts, rng))
-    return X[kept], labels[kept]  # type: ignore[index]
+    return _rows(X, kept), labels[kept]
+
+
+def _rows(X: Any, rows: Any) -> Any:  # noqa: N803
+    """Rows of an array, a tensor, a table or a list."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return [X[row] for row in rows] if isinstance(X, list) else X[rows]
 
 
 def _repeat_to_largest(key: Any, counts: Any, rng: np.random.Generator) -> Any:

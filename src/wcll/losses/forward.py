@@ -39,7 +39,10 @@ def forward(
     log_p = logits.log_softmax(-1)
     by_label = as_transition(transition, logits).log.mT  # [ybar, y]; log 0 = -inf is fine
     if batch.targets.index is not None:
-        log_q = torch.take_along_dim(by_label, batch.targets.index.unsqueeze(-1), dim=-2)
+        index = batch.targets.index.unsqueeze(-1)
+        runs = torch.broadcast_shapes(by_label.shape[:-2], index.shape[:-2])  # type: ignore[no-untyped-call]
+        rows = by_label.expand(*runs, *by_label.shape[-2:]), index.expand(*runs, *index.shape[-2:])
+        log_q = torch.take_along_dim(*rows, dim=-2)
         per_sample = -torch.logsumexp(log_p + log_q, -1)
         return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
     log_q = by_label.unsqueeze(-3).masked_fill(~batch.targets.mask.unsqueeze(-1), 0.0)  # labels not named: lse 0

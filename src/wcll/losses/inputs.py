@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from wcll.checks import InputError, InputTypeError, choice, inverse_transition, numeric, transition_matrix
+from wcll.checks import FloatArray, InputError, InputTypeError, choice, inverse_transition, numeric, transition_matrix
 from wcll.losses.targets import Reduction, Targets
 
 Array = Tensor | ArrayLike
@@ -23,14 +23,25 @@ class Transition:
     """``Q[y, ybar]`` and what losses derive from it, checked and computed once."""
 
     matrix: Tensor  #: (..., k, k)
+    exact: FloatArray  #: the same in float64, to be inverted
 
     @staticmethod
     def of(matrix: Array, like: Tensor) -> Transition:
         """Check a matrix (or a stack of them, one a run) and put it beside ``like``."""
-        rows = _numpy(matrix)
+        if isinstance(matrix, Tensor):
+            matrix = matrix.detach().cpu().double().numpy()
+        rows = numeric("transition", matrix)
         stack = rows.reshape(-1, *rows.shape[-2:]) if rows.ndim > 2 else rows[None]
         checked = np.stack([transition_matrix(one, like.shape[-1]) for one in stack]).reshape(rows.shape)
-        return Transition(torch.as_tensor(checked, dtype=like.dtype, device=like.device))
+        return Transition(torch.as_tensor(checked, dtype=like.dtype, device=like.device), checked)
+
+    def beside(self, like: Tensor) -> Transition:
+        """The same transition in the dtype and on the device of ``like``."""
+        if self.matrix.shape[-1] != like.shape[-1]:
+            raise InputError("transition", f"{like.shape[-1]} classes, as logits have", self.matrix.shape[-1])
+        if self.matrix.dtype == like.dtype and self.matrix.device == like.device:
+            return self
+        return Transition(self.matrix.to(like), self.exact)
 
     @cached_property
     def log(self) -> Tensor:
@@ -40,9 +51,8 @@ class Transition:
     @cached_property
     def inverse(self) -> Tensor:
         """The inverse of Q; a singular Q is an error."""
-        rows = _numpy(self.matrix)
-        stack = rows.reshape(-1, *rows.shape[-2:])
-        inverse = np.stack([inverse_transition(one) for one in stack]).reshape(rows.shape)
+        stack = self.exact.reshape(-1, *self.exact.shape[-2:])
+        inverse = np.stack([inverse_transition(one) for one in stack]).reshape(self.exact.shape)
         return torch.as_tensor(inverse, dtype=self.matrix.dtype, device=self.matrix.device)
 
 
@@ -86,6 +96,10 @@ def per_class(argument: str, values: Array, logits: Tensor) -> Tensor:
     tensor = _beside(logits, argument, values)
     if tensor.ndim < 1 or tensor.shape[-1] != logits.shape[-1]:
         raise InputError(argument, f"{logits.shape[-1]} numbers, one a class", f"shape {tuple(tensor.shape)}")
+    if tensor.shape[:-1] not in ((), logits.shape[:-2]):
+        raise InputError(
+            argument, f"no run axes, or those of logits, {tuple(logits.shape[:-2])}", tuple(tensor.shape[:-1])
+        )
     if not bool(tensor.isfinite().all()) or bool((tensor < 0).any()):
         raise InputError(argument, "finite numbers, none negative", f"{float(tensor.min()):g}")
     if not bool((tensor > 0).any(-1).all()):
@@ -103,17 +117,15 @@ def checked_per_class(argument: str, values: Array | None, logits: Tensor, ybar:
 
 
 def as_transition(transition: Array | Transition, logits: Tensor) -> Transition:
-    """A prepared transition as it is; an array checked."""
-    return transition if isinstance(transition, Transition) else Transition.of(transition, logits)
+    """A prepared transition beside the logits; an array checked."""
+    prepared = transition if isinstance(transition, Transition) else Transition.of(transition, logits)
+    if prepared.matrix.shape[:-2] not in ((), logits.shape[:-2]):
+        raise InputError("transition", f"no run axes, or those of logits, {tuple(logits.shape[:-2])}",
+                         tuple(prepared.matrix.shape[:-2]))  # fmt: skip
+    return prepared.beside(logits)
 
 
 def _beside(logits: Tensor, argument: str, values: Array) -> Tensor:
     if not isinstance(values, Tensor):
         values = torch.tensor(numeric(argument, values))  # a copy: the array may be read-only
     return values.to(dtype=logits.dtype, device=logits.device)
-
-
-def _numpy(values: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    if isinstance(values, Tensor):
-        values = values.detach().cpu().double().numpy()
-    return np.asarray(values, dtype=np.float64)

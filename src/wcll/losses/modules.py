@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from wcll.checks import InputError, choice
-from wcll.losses.inputs import Labels
+from wcll.losses.inputs import Labels, Transition
 from wcll.losses.spec import LOSSES, LossSpec
 
 
@@ -29,6 +29,7 @@ class LossModule(nn.Module):
         if missing:
             raise InputError(missing[0], f"a value, which loss {self.spec.name!r} needs", None)
         self.keywords = dict(keywords)
+        self._prepared: tuple[Any, Transition] | None = None
         for name, value in keywords.items():
             if isinstance(value, Tensor | np.ndarray | list | tuple) or hasattr(value, "__array__"):
                 self.register_buffer(name, value if isinstance(value, Tensor) else torch.from_numpy(np.array(value)))
@@ -36,7 +37,17 @@ class LossModule(nn.Module):
 
     def forward(self, logits: Tensor, ybar: Labels) -> Tensor:
         """The loss of logits (..., n, k) and labels: one per run."""
-        return self.spec.function(logits, ybar, **self.keywords, **dict(self.named_buffers()))
+        arrays: dict[str, Any] = dict(self.named_buffers())
+        if "transition" in arrays:
+            arrays["transition"] = self._transition(arrays["transition"], logits)
+        return self.spec.function(logits, ybar, **self.keywords, **arrays)
+
+    def _transition(self, matrix: Tensor, logits: Tensor) -> Transition:
+        """The matrix checked, and inverted where needed, once for each dtype and device."""
+        key = (matrix._version, logits.dtype, logits.device)
+        if self._prepared is None or self._prepared[0] != key:
+            self._prepared = key, Transition.of(matrix, logits)
+        return self._prepared[1]
 
     def extra_repr(self) -> str:
         """The options, for ``print(model)``."""

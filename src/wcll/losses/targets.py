@@ -34,6 +34,8 @@ class Targets:
         """From class indices of shape (..., n) or a boolean mask of shape (..., n, k); bad labels fail here."""
         if not isinstance(ybar, Tensor):
             raise InputTypeError("ybar", "a tensor of class indices or a boolean mask", type(ybar).__name__)
+        if ybar.ndim == 0:
+            raise InputError("ybar", "one label a sample", "a single number")
         n = ybar.shape[-2] if ybar.dtype == torch.bool and ybar.ndim > 1 else ybar.shape[-1]
         if sample_weight is not None and sample_weight.shape[-1:] != (n,):
             raise InputError("sample_weight", f"{n} numbers, one a sample", f"shape {tuple(sample_weight.shape)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from wcll.checks import non_negative
 from wcll.losses.base import Base, base_loss
 from wcll.losses.inputs import Array, Batch, Labels, Transition, as_transition, checked_per_class, prepare
 from wcll.losses.spec import LOSSES, Table1
@@ -35,7 +36,8 @@ def free(
     ----------
     logits : tensor of shape (..., n, k)
     ybar : tensor or Targets
-        Class indices of shape (..., n), or a mask of shape (..., n, k); the loss of a set is the mean over its labels.
+        Class indices of shape (..., n), or a mask of shape (..., n, k); the loss of a set is the mean over its labels,
+        unbiased for uniform labels (sets drawn without replacement do not follow another Q label by label).
     weight : array of shape (..., k), optional
         Class weights, indexed by the label.
     transition : array of shape (k, k), optional
@@ -77,6 +79,7 @@ def nn(
     with :math:`m_j` the batch mean over samples labelled j; :math:`E[r_k] = P(y{=}k)\, E[\ell_k \mid y{=}k] \ge 0`.
     Parameters as for :func:`free`; without ``marginal`` the batch's own shares are used.
     """
+    non_negative("beta", beta)
     batch = prepare(logits, ybar, weight, reduction, name="nn")
     marginal = checked_per_class("marginal", marginal, logits, ybar)
     return partial_risks(logits, batch, base, transition, marginal).clamp(min=-beta).sum(-1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wcll.checks import InputError
+from wcll.checks import InputError, whole
 from wcll.models.layers import Draws, RunBatchNorm, RunConv, RunDropout, RunLinear
 from wcll.models.stack import MODELS, RunStack, Shape, image_shape
 
@@ -38,6 +38,7 @@ class CNN9(RunStack):
         dropout: float = 0.25,
     ) -> None:
         super().__init__(seeds)
+        whole("width", width)
         channels, height, wide = image_shape("cnn9", input_shape)
         if min(height, wide) < 8:
             raise InputError("X", "images of at least 8 x 8 pixels for model 'cnn9'", f"{height} x {wide}")
@@ -91,6 +92,7 @@ class ResNet18(RunStack):
         width: int = 64,
     ) -> None:
         super().__init__(seeds)
+        whole("width", width)
         channels, height, wide = image_shape("resnet18", input_shape)
         draws = Draws(seeds, dtype)
         self.stem = RunConv(draws, channels, width, stride=1 if min(height, wide) < 64 else 2)

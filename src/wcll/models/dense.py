@@ -9,7 +9,7 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from wcll.checks import InputError
+from wcll.checks import whole
 from wcll.models.layers import Draws, RunDropout, RunLinear
 from wcll.models.stack import MODELS, RunStack, Shape
 
@@ -50,9 +50,8 @@ class MLP(RunStack):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(seeds)
-        if layers < 1 or hidden < 1 or not 0 <= dropout < 1:
-            raise InputError("model 'mlp'", "hidden >= 1, layers >= 1 and drop-out from 0 to below 1",
-                             f"hidden={hidden}, layers={layers}, dropout={dropout}")  # fmt: skip
+        whole("hidden", hidden)
+        whole("layers", layers)
         draws = Draws(seeds, dtype)
         widths = [prod(input_shape), *[hidden] * layers]
         self.hidden = nn.ModuleList(RunLinear(draws, a, b) for a, b in pairwise(widths))

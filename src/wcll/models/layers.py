@@ -9,25 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wcll.streams import counter_uniform, stream_keys, torch_stream
+from wcll.checks import InputError
+from wcll.streams import counter_uniform, stream, stream_keys
 
 
 class Draws:
     """Initial values, run by run, from the stream ``init`` of each run's seed: a run starts alike in any company."""
 
     def __init__(self, seeds: Sequence[int], dtype: torch.dtype) -> None:
-        self.generators = [torch_stream(seed, "init") for seed in seeds]
+        self.generators = [stream(seed, "init") for seed in seeds]
         self.dtype = dtype
 
     def uniform(self, *shape: int, fan_in: int) -> nn.Parameter:
         """U(-b, b) with b = 1 / sqrt(fan_in), torch's default for linear and convolutional layers: (runs, *shape)."""
         bound = 1 / math.sqrt(fan_in)
-        runs = [torch.rand(shape, generator=g, dtype=torch.float64) for g in self.generators]
-        return nn.Parameter((bound * (2 * torch.stack(runs) - 1)).to(self.dtype))
+        runs = np.stack([generator.uniform(-bound, bound, shape) for generator in self.generators])
+        return nn.Parameter(torch.as_tensor(runs, dtype=self.dtype))
 
     def constant(self, value: float, *shape: int) -> nn.Parameter:
         """The same value everywhere: (runs, *shape)."""
@@ -94,6 +96,8 @@ class RunDropout(nn.Module):
 
     def __init__(self, seeds: Sequence[int], rate: float, place: int) -> None:
         super().__init__()
+        if not 0 <= rate < 1:
+            raise InputError("dropout", "a share from 0 to below 1", rate)
         self.rate, self.place = rate, place
         self.register_buffer("keys", stream_keys(list(seeds), "dropout"), persistent=False)
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wcll.checks import InputError, choice
+from wcll.checks import InputError, InputTypeError, choice
 from wcll.registry import Registry
 from wcll.streams import stream_seed
 
@@ -88,6 +88,8 @@ def build_model(
         for option in options:
             choice(f"option of model {name!r}", option, MODELS.options(name))
         return MODELS[name](input_shape, n_classes, seeds, dtype, **options)  # type: ignore[call-arg]
+    if not callable(model):
+        raise InputTypeError("model", "a name, a torch module or a function that makes one", type(model).__name__)
     if len(seeds) != 1:
         raise InputError("model", "a named model to train several runs together", type(model).__name__)
     if isinstance(model, nn.Module):

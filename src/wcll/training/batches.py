@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from wcll.streams import torch_stream
+from wcll.streams import stream
 
 
 def batches(n: int, batch_size: int, *, seed: int, epoch: int) -> Iterator[Tensor]:
@@ -16,7 +16,7 @@ def batches(n: int, batch_size: int, *, seed: int, epoch: int) -> Iterator[Tenso
     The last incomplete batch is dropped, so that every step averages the same number of samples; fewer samples than
     ``batch_size`` are one batch.
     """
-    order = torch.randperm(n, generator=torch_stream(seed, "batches", epoch))
+    order = torch.from_numpy(stream(seed, "batches", epoch).permutation(n))
     size = min(batch_size, n)
     for start in range(0, n - size + 1, size):
         yield order[start : start + size]

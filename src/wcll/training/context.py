@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from wcll.checks import FloatArray, InputError, choice, inverse_transition, transition_matrix
@@ -62,7 +63,12 @@ def assume(
         if weights == "auto":
             weights = "wcll" if loss == "wcll" else None
     chosen = None if weights is None else _weights(weights, marginal, float(totals.sum()))
-    return Assumptions(marginal, _transition(transition, marginal), chosen)
+    matrix = _transition(transition, marginal)
+    impossible = np.flatnonzero((marginal > 0) & (matrix.max(axis=0) == 0))
+    if impossible.size:
+        k = int(impossible[0])
+        raise InputError("transition", f"some chance of the label {k}, which occurs", "0 for every class")
+    return Assumptions(marginal, matrix, chosen)
 
 
 def _transition(transition: str | ArrayLike | None, marginal: FloatArray) -> FloatArray:

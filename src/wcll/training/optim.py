@@ -48,5 +48,5 @@ class RunAdam:
             gradient = parameter.grad.add(parameter, alpha=self.weight_decay) if self.weight_decay else parameter.grad
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-            size = self.lr if len(self.lr) == 1 else self.lr.view(-1, *[1] * (parameter.ndim - 1))
+            size = self.lr[0] if len(self.lr) == 1 else self.lr.view(-1, *[1] * (parameter.ndim - 1))
             parameter.sub_(size * mean / (square.sqrt() / root).add_(self.eps) / unbias)
