@@ -219,6 +219,7 @@ def test_bytes_are_scaled_in_images_only_and_as_in_fit():
     model = quick().fit(images, Y)
     with pytest.raises(InputError, match="X: expected unsigned bytes, as in fit, got float64"):
         model.predict(images.astype(float))
+    assert model.fit(X, Y).predict(X).shape == (12,)  # a table after images
     with pytest.raises(InputError, match=r"a table of 3 features, as in fit, got shape \(12, 2, 3\)"):
         quick().fit(X, Y).predict(images)
 
@@ -237,6 +238,7 @@ def test_what_was_fitted_decides_how_to_predict():
         model.set_params(warm_start=True).fit(X, Y)
     with pytest.raises(InputError, match="model: expected 'linear', with which training began, got 'mlp'"):
         model.set_params(dtype="float32", model="mlp").fit(X, Y)
+    assert model.set_params(model="linear").fit(X, Y).predict_proba(X).shape == (12, 3)  # now with "log"
 
 
 def test_an_interrupted_fit_keeps_what_it_learned():
@@ -408,6 +410,9 @@ def test_settings_of_many_kinds_are_saved(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     model.save(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
+    table = quick().fit(np.zeros((12, 1, 2)) + Y[:, None, None], Y).fit(X, Y)
+    table.save(tmp_path / "t")
+    assert ComplementaryClassifier.load(tmp_path / "t").predict(X).tolist() == table.predict(X).tolist()
     loaded = ComplementaryClassifier.load(tmp_path / "real")
     assert loaded.get_params()["random_state"] == 5
     assert np.array_equal(loaded.decision_function(X), model.decision_function(X))

@@ -231,7 +231,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
         if not go_on:
             self.classes_, self.history_, self.trainer_ = labels.classes, [], trainer
-            self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link if spec else "softmax"}
+        self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link if spec else "softmax"}
         self.label_totals_, self.transition_, self.weights_ = totals, assumed.transition, assumed.weights
         trainer.losses = [LossGroup(loss)]
         trainer.optimiser.lr.fill_(self.lr)

@@ -30,6 +30,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:  # n
     if isinstance(X, np.ndarray) and X.ndim > 2:
         array = _check_images(estimator, X, reset=reset)
     else:
+        if reset:  # an earlier fit may have been on images
+            vars(estimator).pop("image_shape_", None)
         try:
             array = validate_data(estimator, X, reset=reset, ensure_all_finite=False, dtype="numeric")
         except TypeError as error:
