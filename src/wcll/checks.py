@@ -86,6 +86,16 @@ def distribution(argument: str, values: ArrayLike, n_classes: int) -> FloatArray
     return array
 
 
+def sample_weights(values: ArrayLike | None, n: int) -> FloatArray:
+    """One non-negative number a sample, not all zero; ones if there are none."""
+    if values is None:
+        return np.ones(n)
+    weight = finite_array("sample_weight", values, (n,))
+    if (weight < 0).any() or not weight.any():
+        raise InputError("sample_weight", "non-negative numbers, not all zero", f"a minimum of {weight.min():g}")
+    return weight
+
+
 def transition_matrix(values: ArrayLike, n_classes: int | None = None) -> FloatArray:
     """A row-stochastic matrix ``Q[y, ybar] = P(ybar | y)``, rescaled so that every row sums to 1 exactly."""
     matrix = numeric("transition", values)

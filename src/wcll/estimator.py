@@ -16,9 +16,19 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from wcll import __version__
-from wcll.checks import BoolArray, FloatArray, InputError, InputTypeError, IntArray, non_negative, positive, whole
+from wcll.checks import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    InputTypeError,
+    IntArray,
+    non_negative,
+    positive,
+    sample_weights,
+    whole,
+)
 from wcll.evaluation import label_free_accuracy
-from wcll.inputs import check_features, check_labels, check_sample_weight, place, seed_of, split_sets, to_tensor
+from wcll.inputs import check_features, check_labels, place, seed_of, split_sets, to_tensor
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import ClassWeights
 from wcll.losses import LOSSES, LossSpec, Targets
@@ -210,7 +220,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if len(labels) != len(features):
             raise InputError("y", f"{len(features)} labels, one for each sample of X", len(labels))
         n_classes = len(labels.classes)
-        weight = check_sample_weight(sample_weight, len(features))
+        weight = sample_weights(sample_weight, len(features))
         if not part:  # parts of a stream may well have few samples, or one label only
             if len(features) < n_classes:
                 got = f"n_samples = {len(features)}"
@@ -295,8 +305,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``.
         """
         predicted = self._logits(X).argmax(-1).cpu().numpy()
-        weight = check_sample_weight(sample_weight, len(predicted))
-        return label_free_accuracy(self.encode(y), predicted, self.transition_, sample_weight=weight)[0]
+        return label_free_accuracy(self.encode(y), predicted, self.transition_, sample_weight=sample_weight)[0]
 
     def encode(self, y: Any) -> IntArray | BoolArray:
         """Complementary labels as class indices, or as a mask."""

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from wcll.checks import FloatArray, InputError, InputTypeError, choice, finite_array
+from wcll.checks import FloatArray, InputError, InputTypeError, choice
 from wcll.labels.draw import to_pairs
 from wcll.labels.names import NamedLabels, encode_labels
 
@@ -92,16 +92,6 @@ def check_labels(y: Any, classes: Any) -> NamedLabels:
     if labels.index is not None and labels.classes.dtype.kind == "f":
         check_classification_targets(labels.classes)
     return labels
-
-
-def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    """One non-negative number a sample; ones if there are none."""
-    if sample_weight is None:
-        return np.ones(n)
-    weight = finite_array("sample_weight", sample_weight, (n,))
-    if (weight < 0).any() or not weight.any():
-        raise InputError("sample_weight", "non-negative numbers, not all zero", f"a minimum of {weight.min():g}")
-    return weight
 
 
 def split_sets(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, IntArray, inverse_transition, same_length, transition_matrix
+from wcll.checks import FloatArray, IntArray, inverse_transition, same_length, sample_weights, transition_matrix
 from wcll.labels import to_mask
 from wcll.labels.names import encode_labels
 
@@ -51,7 +51,7 @@ def complementary_log_likelihood(
 
 
 def _weighted_mean(values: FloatArray, sample_weight: ArrayLike | None) -> tuple[float, float]:
-    weight = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weight = sample_weights(sample_weight, len(values))
     weight = weight / weight.sum()
     mean = float(weight @ values)
     return mean, float(np.sqrt(np.square(weight * (values - mean)).sum()))

@@ -153,11 +153,18 @@ def to_mask(labels: Iterable[Sequence[int]] | ArrayLike, n_classes: int) -> Bool
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     if not lengths.all():
         raise InputError("ybar", "at least one label a sample", f"none for sample {int(lengths.argmin())}")
-    mask = np.zeros((len(rows), n_classes), dtype=np.bool_)
     flat = class_indices("ybar", np.concatenate([np.asarray(row) for row in rows]) if rows else [], n_classes)
-    mask[np.repeat(np.arange(len(rows)), lengths), flat] = True
-    if mask.sum() != len(flat):
-        raise InputError("ybar", "each label once a sample", "repeated ones", "pass a mask of 0 and 1 as an array")
+    return fill_mask(lengths, flat, n_classes)
+
+
+def fill_mask(lengths: IntArray, flat: IntArray, n_classes: int) -> BoolArray:
+    """A mask from the labels of all samples one after another, ``lengths[i]`` of them for sample i."""
+    mask = np.zeros((len(lengths), n_classes), dtype=np.bool_)
+    mask[np.repeat(np.arange(len(lengths)), lengths), flat] = True
+    twice = np.flatnonzero(mask.sum(axis=1) < lengths)
+    if twice.size:
+        raise InputError("ybar", "each label once a sample", f"repeated ones for sample {twice[0]}",
+                         "pass a mask of 0 and 1 as an array")  # fmt: skip
     return check_mask(mask, n_classes)
 
 

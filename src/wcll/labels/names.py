@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcll.checks import BoolArray, InputError, InputTypeError, IntArray
-from wcll.labels.draw import check_mask
+from wcll.labels.draw import check_mask, fill_mask
 
 COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 
@@ -128,13 +128,7 @@ def _from_lists(rows: list[Any], known: NDArray[Any] | None) -> NamedLabels:
     lengths = np.array([len(row) for row in rows])
     flat = _clean("ybar", _one_kind("ybar", [label for row in rows for label in row]))
     classes = np.unique(flat) if known is None else known
-    mask = np.zeros((len(rows), len(classes)), dtype=np.bool_)
-    mask[np.repeat(np.arange(len(rows)), lengths), _positions(flat, classes)] = True
-    twice = np.flatnonzero(mask.sum(axis=1) < lengths)
-    if twice.size:
-        raise InputError("ybar", "each label once a sample", f"repeated ones for sample {twice[0]}",
-                         "pass a mask of 0 and 1 as an array")  # fmt: skip
-    return NamedLabels(classes, None, check_mask(mask, len(classes)))
+    return NamedLabels(classes, None, fill_mask(lengths, _positions(flat, classes), len(classes)))
 
 
 def _from_table(table: Any, known: NDArray[Any] | None) -> NamedLabels:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray, class_indices, finite_array, inverse_transition
+from wcll.checks import BoolArray, FloatArray, InputError, IntArray, class_indices, inverse_transition, sample_weights
 from wcll.labels.draw import to_mask
 from wcll.labels.transition import normalised, transition_from_pi
 
@@ -135,9 +135,7 @@ def _marginal_and_covariance(
     """The weighted mean of the samples' label shares (1/s on each of s labels), and the covariance of that mean."""
     labels = np.asarray(ybar) if _is_index(ybar) else to_mask(ybar, n_classes)
     n = len(labels)
-    weight = np.ones(n) if sample_weight is None else finite_array("sample_weight", sample_weight, (n,))
-    if (weight < 0).any() or not weight.any():
-        raise InputError("sample_weight", "non-negative numbers, not all zero", f"a minimum of {weight.min():g}")
+    weight = sample_weights(sample_weight, n)
     weight = weight * (n / weight.sum())
     if _is_index(labels):  # no (n, K) array: ten million labels fit
         index = class_indices("ybar", labels, n_classes)

@@ -14,7 +14,6 @@ from wcll.checks import (
     choice,
     class_indices,
     distribution,
-    finite_array,
     numeric,
     transition_matrix,
     whole,
@@ -117,7 +116,7 @@ def select_by_marginal(
     marginal is exact, while the labels of a class are no longer a fixed distribution given y.
     """
     share = numeric("target", target)
-    share = distribution("target", finite_array("target", share, share.shape), len(share))
+    share = distribution("target", share, share.size)
     labels = class_indices("ybar", ybar, len(share))
     have = np.bincount(labels, minlength=len(share))
     if n is not None:
