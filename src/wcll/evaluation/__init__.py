@@ -1,5 +1,7 @@
 """How good a model is: with true labels (for the end), and without any."""
 
+from wcll.evaluation.confusion import Figure, LabelFreeConfusion, complementary_table, label_free_confusion
+from wcll.evaluation.judge import Judge
 from wcll.evaluation.label_free import (
     AccuracyScorer,
     LogLikelihoodScorer,
@@ -9,13 +11,24 @@ from wcll.evaluation.label_free import (
     log_likelihood_scorer,
 )
 from wcll.evaluation.metrics import Confusion
+from wcll.evaluation.selection import Choice, checkpoints, select, smoothed, zero_one_risk
 
 __all__ = [
     "AccuracyScorer",
+    "Choice",
     "Confusion",
+    "Figure",
+    "Judge",
+    "LabelFreeConfusion",
     "LogLikelihoodScorer",
     "accuracy_scorer",
+    "checkpoints",
     "complementary_log_likelihood",
+    "complementary_table",
     "label_free_accuracy",
+    "label_free_confusion",
     "log_likelihood_scorer",
+    "select",
+    "smoothed",
+    "zero_one_risk",
 ]

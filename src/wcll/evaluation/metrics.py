@@ -39,3 +39,10 @@ class Confusion:
     def balanced_accuracy(self) -> float:
         """The mean recall over classes."""
         return float(np.nanmean(self.recall))
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean over classes that occur of 2 TP / (2 TP + FP + FN)."""
+        sizes = self.counts.sum(axis=1)
+        both = sizes + self.counts.sum(axis=0)
+        return float(np.mean((2 * np.diag(self.counts) / np.maximum(both, 1))[sizes > 0]))
