@@ -1,0 +1,100 @@
+"""A user's own arrays in an ``.npz`` file: x and y; if there are any, also x_test, y_test, classes and groups."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wcll.checks import InputError, IntArray
+from wcll.datasets.base import Content, Split, in_order
+
+REQUIRED, OPTIONAL = ("x", "y"), ("x_test", "y_test", "classes", "groups")
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def read_arrays(path: Path) -> Content:
+    """Images in uint8 or features; labels as names, as class indices, or (without ``classes``) as any whole numbers."""
+    arrays = _load(path)
+    tests = [name for name in ("x_test", "y_test") if name in arrays]
+    if len(tests) == 1:
+        raise InputError(str(path), "x_test and y_test together", f"{tests[0]} alone")
+    for name in arrays:
+        if name.startswith("x"):
+            arrays[name] = _samples(path, name, arrays[name])
+    classes, indices = _labels(path, arrays)
+    train = _split(path, arrays, indices, "")
+    test = _split(path, arrays, indices, "_test") if tests else None
+    if test is not None and (test.x.shape[1:], test.x.dtype) != (train.x.shape[1:], train.x.dtype):
+        expected = f"x_test of shape {('n', *train.x.shape[1:])} and type {train.x.dtype}, as x"
+        raise InputError(str(path), expected, f"{test.x.shape} and {test.x.dtype}")
+    return Content(classes, train, test, 255.0 if train.x.dtype == np.uint8 else 1.0)
+
+
+def _load(path: Path) -> Arrays:
+    with path.open("rb") as file:
+        try:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("a single array")
+            with archive:
+                arrays = {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in archive}
+        except (ValueError, EOFError, KeyError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+            raise InputError(str(path), "a whole .npz file of numbers or text", str(error)) from None
+    if missing := [name for name in REQUIRED if name not in arrays]:
+        raise InputError(str(path), "arrays x and y", f"no {' and no '.join(missing)}")
+    return arrays
+
+
+def _samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
+    """Bytes and floats as they are, whole numbers as floats."""
+    if x.ndim not in (2, 3, 4) or x.size == 0:
+        raise InputError(str(path), f"{name} of shape (n, d), (n, h, w) or (n, c, h, w), not empty", x.shape)
+    if x.ndim == 4 and x.shape[1] > 4 >= x.shape[3]:
+        raise InputError(str(path), f"{name} with channels before pixels", x.shape, "x.transpose(0, 3, 1, 2)")
+    if x.dtype == np.uint8:
+        return x
+    if x.dtype.kind not in ("iubf" if x.ndim == 2 else "f"):
+        raise InputError(str(path), f"{name} of type uint8 or float", x.dtype)
+    if not np.isfinite(x).all():
+        raise InputError(str(path), f"finite numbers in {name}", "NaN or infinity")
+    return x if x.dtype.kind == "f" else x.astype(np.float64)
+
+
+def _labels(path: Path, arrays: Arrays) -> tuple[tuple[str, ...], dict[str, IntArray]]:
+    """Names of classes, and labels as their indices."""
+    found: Arrays = {name: arrays[name] for name in ("y", "y_test") if name in arrays}
+    for name, y in found.items():
+        if y.ndim != 1 or y.dtype.kind not in "iuU":
+            raise InputError(str(path), f"{name} of whole numbers or text, shape (n,)", f"{y.dtype}, shape {y.shape}")
+    if "classes" not in arrays:
+        classes = in_order([str(label) for y in found.values() for label in np.unique(y)])
+        return classes, {name: _indices(path, name, y, classes) for name, y in found.items()}
+    classes = tuple(map(str, arrays["classes"].ravel()))
+    if len(set(classes)) != len(classes):
+        raise InputError(str(path), "different names in classes", ", ".join(classes))
+    positions = tuple(map(str, range(len(classes))))
+    names = {name: classes if y.dtype.kind == "U" else positions for name, y in found.items()}
+    return classes, {name: _indices(path, name, y, names[name]) for name, y in found.items()}
+
+
+def _indices(path: Path, name: str, y: NDArray[Any], labels: tuple[str, ...]) -> IntArray:
+    number = {label: k for k, label in enumerate(labels)}
+    values, inverse = np.unique(y, return_inverse=True)
+    if unknown := [str(value) for value in values if str(value) not in number]:
+        raise InputError(str(path), f"labels in {name} among {', '.join(labels)}", unknown[0])
+    return np.array([number[str(value)] for value in values], np.int64)[inverse]
+
+
+def _split(path: Path, arrays: Arrays, indices: dict[str, IntArray], suffix: str) -> Split:
+    x, y = arrays[f"x{suffix}"], indices[f"y{suffix}"]
+    groups = None if suffix else arrays.get("groups")
+    for name, array in ((f"y{suffix}", y), ("groups", groups)):
+        if array is not None and array.shape != (len(x),):
+            raise InputError(str(path), f"{len(x)} values in {name}, one a sample of x{suffix}", f"shape {array.shape}")
+    return Split(x, y, groups)

@@ -1,0 +1,106 @@
+"""What a data set is once it has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wcll.checks import BoolArray, InputError, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Samples and their true labels, straight from files."""
+
+    x: NDArray[Any]  #: uint8 images (n, h, w) or (n, c, h, w), or float features (n, d)
+    y: IntArray  #: (n,) class indices
+    groups: NDArray[Any] | None = None  #: (n,) samples of one group must stay on one side of a split
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, which: IntArray | BoolArray) -> Split:
+        """Some of the samples."""
+        return Split(self.x[which], self.y[which], None if self.groups is None else self.groups[which])
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What a reader finds in files; :class:`Dataset` adds where they came from."""
+
+    classes: tuple[str, ...]
+    train: Split
+    test: Split | None
+    scale: float = 255.0
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Images or features with true labels, and where they came from."""
+
+    name: str
+    classes: tuple[str, ...]
+    train: Split
+    test: Split | None  #: None: there is no official test split
+    scale: float  #: ``x / scale`` lies in [0, 1]; 1 for features, which are taken as they are
+    official: bool  #: every file was found to be the official one
+    fingerprint: str  #: of the arrays x and y of both splits: results say with it which data they saw
+    place: str  #: the folder or file, or the package that brings the data
+
+    def only(self, classes: Sequence[int]) -> Dataset:
+        """Some of the classes, renumbered in the given order."""
+        wanted = np.asarray(classes)
+        known = wanted.ndim == 1 and wanted.dtype.kind in "iu" and np.isin(wanted, np.arange(len(self.classes))).all()
+        if not known or len(wanted) == 0 or len(np.unique(wanted)) != len(wanted):
+            raise InputError("classes", f"different class indices from 0 to {len(self.classes) - 1}", list(classes))
+        number = np.full(len(self.classes), -1)
+        number[wanted] = np.arange(len(wanted))
+        train = _renumbered(self.train, number)
+        test = None if self.test is None else _renumbered(self.test, number)
+        names = tuple(self.classes[k] for k in wanted)
+        return replace(self, classes=names, train=train, test=test, fingerprint=fingerprint(train, test))
+
+
+def dataset(name: str, content: Content, official: bool, place: str) -> Dataset:
+    """What was read, with its origin and its fingerprint."""
+    train, test = content.train, content.test
+    return Dataset(name, content.classes, train, test, content.scale, official, fingerprint(train, test), place)
+
+
+def fingerprint(train: Split, test: Split | None) -> str:
+    """A short digest of samples and labels: the same for the same arrays, wherever they lie."""
+    hasher = blake2b(digest_size=8)
+    for split in (train, test):
+        for array in () if split is None else (split.x, split.y):
+            hasher.update(f"{array.dtype.str} {array.shape};".encode())
+            hasher.update(np.ascontiguousarray(array).data)
+        hasher.update(b"|")
+    return hasher.hexdigest()
+
+
+def label_indices(path: Path, y: NDArray[Any], n_classes: int) -> IntArray:
+    """Labels of a file as class indices, if there are any and all are in range."""
+    if len(y) == 0:
+        raise InputError(str(path), "at least one sample", "none")
+    if y.max() >= n_classes:
+        raise InputError(str(path), f"labels from 0 to {n_classes - 1}", f"{y.max()} in sample {y.argmax()}")
+    return y.astype(np.int64)
+
+
+def in_order(labels: Sequence[str]) -> tuple[str, ...]:
+    """Different labels, sorted: as numbers if all are whole numbers, else as text."""
+    names = sorted(set(labels))
+    if all(name.removeprefix("-").isdecimal() for name in names):
+        names.sort(key=int)
+    return tuple(names)
+
+
+def _renumbered(split: Split, number: IntArray) -> Split:
+    kept = split.take(number[split.y] >= 0)
+    return replace(kept, y=number[kept.y])

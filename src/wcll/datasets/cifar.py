@@ -1,0 +1,115 @@
+"""CIFAR-10 and CIFAR-100, binary versions: records of one or two label bytes and 3072 pixels in planes R, G, B."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wcll.checks import InputError
+from wcll.datasets.base import Content, Split, label_indices
+from wcll.datasets.spec import DATASETS, Counts, DatasetSpec, Download
+
+PIXELS = 3 * 32 * 32
+
+CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+CIFAR10_FILES = {
+    "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+    "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+    "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+    "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+    "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+    "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
+}
+
+
+def read_records(path: Path, n_classes: tuple[int, ...]) -> Split:
+    """One file, whose records start with as many labels as there are ``n_classes``; the last one is the finest."""
+    records = _records(path, len(n_classes))
+    for column, k in enumerate(n_classes):
+        y = label_indices(path, records[:, column], k)
+    return Split(np.ascontiguousarray(records[:, len(n_classes) :]).reshape(-1, 3, 32, 32), y)
+
+
+def read_cifar10(folder: Path) -> Content:
+    """Five files to train with, joined, and one to test with."""
+    *train, test = (read_records(folder / name, (10,)) for name in CIFAR10_FILES)
+    x, y = (np.concatenate([getattr(split, array) for split in train]) for array in ("x", "y"))
+    return Content(CIFAR10_CLASSES, Split(x, y), test)
+
+
+def read_cifar100(folder: Path) -> Content:
+    """One file each to train and to test with; the fine labels."""
+    train, test = (read_records(folder / name, (20, 100)) for name in ("train.bin", "test.bin"))
+    return Content(_cifar100_classes(folder / "fine_label_names.txt"), train, test)
+
+
+def count_cifar10(folder: Path) -> Counts:
+    """From the sizes of the files."""
+    *train, test = (_n_records(folder / name, 1) for name in CIFAR10_FILES)
+    return sum(train), test
+
+
+def count_cifar100(folder: Path) -> Counts:
+    """From the sizes of the files."""
+    return _n_records(folder / "train.bin", 2), _n_records(folder / "test.bin", 2)
+
+
+def _records(path: Path, n_labels: int) -> NDArray[Any]:
+    n = _n_records(path, n_labels)
+    return np.fromfile(path, np.uint8).reshape(n, n_labels + PIXELS)
+
+
+def _n_records(path: Path, n_labels: int) -> int:
+    n, rest = divmod(path.stat().st_size, n_labels + PIXELS)
+    if rest:
+        raise InputError(str(path), f"whole records of {n_labels + PIXELS} bytes", f"{n} and {rest} bytes more")
+    return n
+
+
+def _cifar100_classes(path: Path) -> tuple[str, ...]:
+    """The names that come with the data; numbers if the file was left out."""
+    if not path.exists():
+        return tuple(map(str, range(100)))
+    names = tuple(path.read_text(encoding="utf-8", errors="replace").split())
+    if len(names) != 100:
+        raise InputError(str(path), "100 names, one a line", len(names))
+    return names
+
+
+DATASETS.register(
+    DatasetSpec(
+        name="cifar10",
+        read=read_cifar10,
+        count=count_cifar10,
+        folders=("cifar-10-batches-bin", "cifar10/cifar-10-batches-bin", "cifar10"),
+        files=tuple(CIFAR10_FILES),
+        checksums=CIFAR10_FILES,
+        downloads=(
+            Download(
+                "cifar-10-binary.tar.gz",
+                "c32a1d4ab5d03f1284b67883e8d87530",
+                ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
+            ),
+        ),
+    )
+)
+DATASETS.register(
+    DatasetSpec(
+        name="cifar100",
+        read=read_cifar100,
+        count=count_cifar100,
+        folders=("cifar-100-binary", "cifar100/cifar-100-binary", "cifar100"),
+        files=("train.bin", "test.bin"),
+        downloads=(
+            Download(
+                "cifar-100-binary.tar.gz",
+                "03b5dce01913d631647c71ecec9e9cb8",
+                ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
+            ),
+        ),
+    )
+)

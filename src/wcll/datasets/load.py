@@ -1,0 +1,57 @@
+"""A data set by name, or a user's own by path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wcll.checks import InputError
+from wcll.datasets.arrays import read_arrays
+from wcll.datasets.base import Dataset, dataset
+from wcll.datasets.folders import check_folder, data_folders
+from wcll.datasets.manifest import MANIFEST, read_manifest
+from wcll.datasets.spec import DATASETS, DatasetSpec
+
+
+def load_dataset(name: str, data: Path | None = None) -> Dataset:
+    """Read a registered data set, an ``.npz`` file, or a folder that holds ``manifest.csv``.
+
+    Registered ones are looked for under ``data``, the folder that the environment variable WCLL_DATA names, and the
+    user's cache. A path is tried as it is, then under each of these folders.
+
+    >>> digits = load_dataset("digits")
+    >>> digits.train.x.shape, digits.classes[:3]
+    ((1797, 8, 8), ('0', '1', '2'))
+    >>> load_dataset("digit")
+    Traceback (most recent call last):
+    wcll.checks.InputError: dataset: expected one of 'cifar10', ..., got 'digit'; did you mean 'digits'?
+    """
+    check_folder(data)
+    if name in DATASETS:
+        return _registered(DATASETS[name], data)
+    return _own(str(name), data)
+
+
+def _registered(spec: DatasetSpec, data: Path | None) -> Dataset:
+    if spec.installed:
+        return dataset(spec.name, spec.read(Path()), True, spec.installed)
+    folders = data_folders(data)
+    place = spec.find(folders)
+    if place is None:
+        raise spec.not_found(folders)
+    return dataset(spec.name, spec.read(place), spec.is_official(place), str(place))
+
+
+def _own(name: str, data: Path | None) -> Dataset:
+    path = Path(name).expanduser()
+    folders = data_folders(data)
+    found = next((p for p in (path, *(folder / path for folder in folders)) if name and p.exists()), None)
+    if found is None:
+        if path.suffix != ".npz" and len(path.parts) < 2:
+            DATASETS[name]  # meant as a name: fails and offers the nearest
+        got = f"{name}, which is neither here nor in {', '.join(map(str, folders))}"
+        raise InputError("dataset", "the path of an .npz file or of a folder with manifest.csv", got)
+    if found.is_dir() and (found / MANIFEST).is_file():
+        return dataset(found.resolve().name, read_manifest(found), False, str(found))
+    if found.is_file() and found.suffix == ".npz":
+        return dataset(found.stem, read_arrays(found), False, str(found))
+    raise InputError("dataset", "an .npz file or a folder with manifest.csv", str(found))

@@ -1,0 +1,72 @@
+"""A folder of images with a table ``manifest.csv``: columns path and label, and case where images belong together."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from wcll.checks import InputError
+from wcll.datasets.base import Content, Split, in_order
+from wcll.datasets.images import read_images
+from wcll.datasets.spec import DATASETS, Counts, DatasetSpec
+
+MANIFEST = "manifest.csv"
+
+
+def read_manifest(folder: Path, classes: Sequence[str] | None = None) -> Content:
+    """All images of the table; without ``classes``, its labels sorted (as numbers if all are)."""
+    path = folder / MANIFEST
+    rows = _rows(path)
+    labels = [row["label"] for row in rows]
+    names = tuple(classes) if classes is not None else in_order(labels)
+    if unknown := [i for i, label in enumerate(labels) if label not in names]:
+        got = f"{labels[unknown[0]]!r} for {rows[unknown[0]]['path']}"
+        raise InputError(str(path), f"labels among {', '.join(names)}", got)
+    if missing := [row["path"] for row in rows if not (folder / row["path"]).is_file()]:
+        raise InputError(str(path), "a file for every row", f"no {missing[0]} ({len(missing)} missing)")
+    number = {name: k for k, name in enumerate(names)}
+    groups = np.array([row["case"] for row in rows]) if "case" in rows[0] else None
+    y = np.array([number[label] for label in labels], np.int64)
+    return Content(names, Split(read_images([folder / row["path"] for row in rows]), y, groups), None)
+
+
+def count(folder: Path) -> Counts:
+    """The rows of the table."""
+    return len(_rows(folder / MANIFEST)), None
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    """The columns that matter, none of them empty."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        try:
+            table = csv.DictReader(file, strict=True)
+            header = table.fieldnames or ()
+            columns = [name for name in ("path", "label", "case") if name in header]
+            rows = [{name: row[name] or "" for name in columns} for row in table]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(str(path), "a CSV file with a header line", str(error)) from None
+    if columns[:2] != ["path", "label"]:
+        raise InputError(str(path), "columns path and label", ", ".join(header) or "none")
+    if not rows:
+        raise InputError(str(path), "at least one row", "none")
+    for i, row in enumerate(rows):
+        if empty := [name for name in columns if not row[name]]:
+            raise InputError(str(path), f"a {empty[0]} in every row", f"an empty one in row {i + 1}")
+    return rows
+
+
+DATASETS.register(
+    DatasetSpec(
+        name="ddsm",
+        read=partial(read_manifest, classes=("normal", "benign", "cancer")),
+        count=count,
+        folders=("ddsm-thumbs", "ddsm"),
+        files=(MANIFEST,),
+        remedy="there is no official file to download: make a folder ddsm-thumbs of images and a manifest.csv with "
+        "columns path, label (normal, benign or cancer) and case",
+    )
+)
