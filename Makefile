@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test torture lint bench docs clean
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -21,6 +21,9 @@ lint: .venv/installed
 
 test: lint
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
+
+torture: .venv/installed  # the same kills as in the tests, and more of them
+	WCLL_KILLS=10 $(BIN)/pytest -q tests/test_killed.py
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/labels.py

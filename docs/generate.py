@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 from wcll.cli.methods import markdown, method_rows
-from wcll.demo import best_methods
 from wcll.report.page import percent
 
 ROOT = Path(__file__).parents[1]
@@ -27,17 +26,18 @@ def replace_part(text: str, name: str, content: str) -> str:
 
 
 def demo_table() -> str:
-    """The demonstration's rows as Markdown, the best in bold, and how they were made."""
+    """The demonstration's figures as Markdown, the best in bold, and how they were made."""
     result = json.loads((ROOT / "docs" / "demo.json").read_text())
-    best = best_methods(result["rows"])
-    lines = ["| method | accuracy % | balanced accuracy % | minority recall % |", "|---|---:|---:|---:|"]
-    for row in result["rows"]:
-        cells = [f"**{percent(row[f])}**" if best[f] == row["method"] else percent(row[f]) for f in best]
-        lines.append(f"| {row['label']} | " + " | ".join(cells) + " |")
-    settings, versions = result["settings"], result["versions"]
-    seeds = f"{settings['seed']}-{settings['seed'] + settings['trials'] - 1}"
-    made = ", ".join(f"{name} {version}" for name, version in versions.items() if name != "machine")
-    lines += ["", f"Seeds {seeds}, {result['seconds']:.0f} s on {versions['machine']}; {made}.", ""]
+    lines = ["| method | " + " | ".join(f"{head} %" for head in result["heads"]) + " |"]
+    lines.append("|---|" + "---:|" * len(result["heads"]))
+    for line in result["lines"]:
+        cells = [f"**{percent(cell)}**" if cell["best"] else percent(cell) for cell in line["cells"]]
+        lines.append(f"| {line['method']} | " + " | ".join(cells) + " |")
+    made = result["made"]
+    versions = ", ".join(f"{name} {made[name]}" for name in ("wcll", "torch", "numpy", "python"))
+    machine = f"{made['device']}, {made['threads']} thread"
+    seeds = f"{made['seeds'][0]}-{made['seeds'][-1]}"
+    lines += ["", f"Mean ± std over seeds {seeds}, last epoch; {made['seconds']:.0f} s on {machine}; {versions}.", ""]
     return "\n".join(lines)
 
 

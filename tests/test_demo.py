@@ -1,4 +1,4 @@
-"""The demonstration: its figures, its page, and the page in a real browser."""
+"""The demonstration, and the page of a suite in a real browser."""
 
 from __future__ import annotations
 
@@ -8,85 +8,60 @@ import re
 import shutil
 import subprocess
 
-import numpy as np
 import pytest
 import torch
 
 from wcll.cli.app import run
-from wcll.demo import (
-    LIMIT,
-    METHODS,
-    PAPER_METHODS,
-    DemoSettings,
-    Training,
-    best_methods,
-    demo_page,
-    make_task,
-    run_demo,
-)
+from wcll.experiments import load_suite
+from wcll.experiments.execute import run_suite
+from wcll.report.suite_page import suite_page
+from wcll.report.tables import build_table
 
-SMALL = DemoSettings(trials=2, epochs=3)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PAPER = ["PC", "NN", "FREE", "LOG", "EXP", "L-W", "L-UW", "NCLL", "ML-CLL", "WCLL"]
+
+
+def shortened(name="demo"):
+    suite = load_suite(name)
+    return dataclasses.replace(suite, settings={**suite.settings, "epochs": 3})
 
 
 @pytest.fixture(scope="module")
-def result():
-    return run_demo(SMALL)
+def rows():
+    return run_suite(shortened(), range(2), torch.device("cpu"))
 
 
 @pytest.fixture(scope="module")
-def page(result, tmp_path_factory):
+def page(rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("demo") / "page.html"
-    path.write_text(demo_page(result, "wcll demo --trials 2"))
+    path.write_text(suite_page(shortened(), rows, range(2), "wcll demo --trials 2"))
     return path
 
 
-def test_ten_methods_of_the_paper_and_the_limit(result):
-    assert len(PAPER_METHODS) == 10
-    rows = result.summary()
-    assert [row["method"] for row in rows] == [*METHODS, LIMIT]
-    assert all(row["trials"] == 2 for row in rows)
-    for row in rows:
-        assert 0 <= row["accuracy"]["mean"] <= 1
-        assert row["accuracy"]["std"] == pytest.approx(np.std(row["accuracy"]["values"], ddof=1))
-        assert row["minority_recall"]["mean"] == pytest.approx(np.mean([row["recall"][k] for k in SMALL.minority]))
-    assert LIMIT not in best_methods(rows).values()
-    assert rows[-1]["accuracy"]["mean"] == max(row["accuracy"]["mean"] for row in rows)
-    json.dumps(result.to_dict())
+def test_ten_methods_of_the_paper_one_more_and_the_limit(rows):
+    suite = shortened()
+    table = build_table(suite, suite.tables[0], rows, range(2))
+    assert [line.title for line in table.lines[:10]] == PAPER
+    assert len(table.lines) == 12
+    assert [line.limit for line in table.lines] == [False] * 11 + [True]
+    assert table.complete
+    accuracy = [line.cells[0].mean for line in table.lines]
+    assert max(accuracy) == accuracy[-1]
 
 
-def test_the_task_is_imbalanced_and_labels_are_wrong_classes():
-    task = make_task(SMALL, seed=0)
-    sizes = np.bincount(task.limit.labels)
-    assert sizes[[0, 1]].tolist() == [26, 26]
-    assert sizes[2:].min() > 115
-    assert (task.weak.labels != task.limit.labels).all()
-    assert torch.equal(task.weak.x, task.limit.x)
-    assert len(task.test.y) == 449
-    assert [field.name for field in dataclasses.fields(Training)] == ["x", "labels"]
-
-
-def test_the_demo_is_a_function_of_its_seed(result):
-    again = run_demo(SMALL)
-    assert all(np.array_equal(a.confusions, b.confusions) for a, b in zip(result.results, again.results, strict=True))
-
-
-def test_page_is_self_contained(page):
-    text = page.read_text()
-    assert not re.search(r"(src|href)=[\"'](?!#)", text)
-    assert "url(" not in text
-    assert text.count("<svg") == 2 * (len(METHODS) + 1) + 1
-    assert all(title in text for title in ("WCLL", "L-UW", "Ordinary labels (limit)", "wcll demo --trials 2"))
+def test_the_demo_is_a_function_of_its_seed(rows):
+    again = run_suite(shortened(), range(1), torch.device("cpu"))
+    assert all(row.history["correct"] == rows[key].history["correct"] for key, row in again.items())
 
 
 def test_command_writes_the_page_and_prints_json(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("wcll.demo.DemoSettings", lambda **given: dataclasses.replace(SMALL, **given))
+    monkeypatch.setattr("wcll.experiments.load_suite", shortened)
     out = tmp_path / "report.html"
     assert run(["demo", "--json", "--trials", "1", "--seed", "3", "--out", str(out)]) == 0
     captured = capsys.readouterr()
     data = json.loads(captured.out)
-    assert data["settings"]["seed"] == 3
-    assert len(data["rows"]) == 12
+    assert data["made"]["seeds"] == [3]
+    assert len(data["lines"]) == 12
     assert "s left" in captured.err
     assert "</html>" in out.read_text()
     assert run(["demo", "--trials", "1", "--out", str(out)]) == 0
@@ -146,6 +121,6 @@ def test_page_in_a_browser(page, width, dark, tmp_path):
     assert seen["inner"] == width
     assert seen["overflow"] <= 0
     assert seen["cells"] <= seen["inner"]
-    assert seen["drawn"] == 2 * (len(METHODS) + 1)
+    assert seen["drawn"] == 3 * 12
     assert (seen["paper"] < 60) == dark
     assert abs(seen["ink"] - seen["paper"]) > 150

@@ -6,10 +6,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wcll import evaluation, functional, labels, losses, models
+    from wcll import datasets, evaluation, experiments, functional, labels, losses, models
     from wcll.estimator import ComplementaryClassifier
 
-__all__ = ["ComplementaryClassifier", "__version__", "evaluation", "functional", "labels", "losses", "models"]
+__all__ = [
+    "ComplementaryClassifier",
+    "__version__",
+    "datasets",
+    "evaluation",
+    "experiments",
+    "functional",
+    "labels",
+    "losses",
+    "models",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ class InputError(ValueError):
     """An argument that cannot be used; the message says which, what was expected, what came and what to do."""
 
     def __init__(self, argument: str, expected: str, got: object, remedy: str = "") -> None:
+        self.argument, self.expected, self.got, self.remedy = argument, expected, got, remedy
         message = f"{argument}: expected {expected}, got {got}" + (f"; {remedy}" if remedy else "")
         super().__init__(" ".join(message.split()))  # one line, whatever came
 

@@ -9,11 +9,10 @@ import typer
 
 from wcll import __version__
 from wcll.checks import InputError
-from wcll.cli import demo, methods, simulate
+from wcll.cli import data, demo, methods, results, simulate, suites
+from wcll.cli.output import STOPPED
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
-
-STOPPED = 130  # what shells call a command that Ctrl-C ended
 
 app = typer.Typer(
     name="wcll",
@@ -25,6 +24,10 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("methods")(methods.methods)
 app.command("simulate")(simulate.simulate)
+app.command("run")(suites.run)
+app.command("report")(suites.report)
+app.add_typer(results.app, name="results")
+app.add_typer(data.app, name="data")
 
 
 def _version(asked: bool) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from wcll.demo import DemoResult
+SUITE = "demo"
 
 
 def demo(
@@ -25,71 +22,28 @@ def demo(
     import torch
 
     from wcll.atomic import check_target, replacing
-    from wcll.demo import DemoSettings, demo_page, run_demo
+    from wcll.cli.output import console, print_table, progress_bar
+    from wcll.experiments import load_suite
+    from wcll.experiments.execute import run_suite
+    from wcll.experiments.provenance import provenance
+    from wcll.report.formats import to_dict
+    from wcll.report.suite_page import suite_page
+    from wcll.report.tables import build_table
 
     check_target(out, "--out")
     torch.set_num_threads(1)  # small matrices: a second thread costs more than it brings
-    settings = DemoSettings(trials=trials, seed=seed)
+    suite, seeds = load_suite(SUITE), range(seed, seed + trials)
+    start, device = time.perf_counter(), torch.device("cpu")
     with progress_bar("training") as progress:
-        result = run_demo(settings, progress)
-    command = f"wcll demo --trials {trials} --seed {seed}"
-    page = demo_page(result, command)
+        rows = run_suite(suite, seeds, device, progress=progress)
+    seconds = time.perf_counter() - start
+    page = suite_page(suite, rows, seeds, f"wcll demo --trials {trials} --seed {seed}")
     with replacing(out, "--out") as draft:
         draft.write_text(page, encoding="utf-8")
+    table = build_table(suite, suite.tables[0], rows, seeds)
     if as_json:
-        print(json.dumps(result.to_dict(), indent=2))
-    else:
-        _print(result, out)
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left on a terminal, a line every tenth otherwise; both on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    if not sys.stderr.isatty():
-        yield _lines(what)
+        made = {"seeds": list(seeds), "seconds": seconds, **provenance(device)}
+        print(json.dumps({"made": made, **to_dict(table)}, indent=2))
         return
-    columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TextColumn("left:"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _lines(what: str) -> Callable[[int, int], None]:
-    import time
-
-    start = time.perf_counter()
-
-    def report(done: int, total: int) -> None:
-        if done * 10 // total > (done - 1) * 10 // total:
-            left = (time.perf_counter() - start) * (total - done) / done
-            print(f"{what}: {100 * done // total} %, about {left:.0f} s left", file=sys.stderr, flush=True)
-
-    return report
-
-
-def _print(result: DemoResult, out: Path) -> None:
-    from rich.table import Table
-
-    from wcll.cli.output import console
-    from wcll.demo import best_methods
-    from wcll.report.page import percent
-
-    rows = result.summary()
-    best = best_methods(rows)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("method")
-    for name in ("accuracy %", "balanced accuracy %", "minority recall %"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        cells = [
-            f"[bold]{percent(row[figure])}[/bold]" if best[figure] == row["method"] else percent(row[figure])
-            for figure in best
-        ]
-        table.add_row(row["label"], *cells)
-    screen = console()
-    screen.print(table)
-    trials = result.settings.trials
-    screen.print(f"mean ± std over {trials} trial{'s' if trials > 1 else ''}, {result.seconds:.0f} s; report: {out}")
+    print_table(table)
+    console().print(f"{seconds:.0f} s; report: {out}")

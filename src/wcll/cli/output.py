@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from wcll.report.tables import Table
+
+STOPPED = 130  # what shells call a command that Ctrl-C ended
 
 
 def console() -> Console:
@@ -16,3 +24,71 @@ def console() -> Console:
     if not screen.is_terminal:
         screen.width = 200
     return screen
+
+
+def print_table(table: Table) -> None:
+    """A table of results on the terminal."""
+    from rich.table import Table as Grid
+
+    from wcll.report.formats import caption
+
+    grid = Grid(box=None, header_style="bold", pad_edge=False, title=table.title, title_justify="left")
+    grid.add_column("method")
+    for head in table.head_texts():
+        grid.add_column(f"{head} %", justify="right")
+    for line in table.lines:
+        cells = [f"[bold]{cell.text()}[/bold]" if cell.best else cell.text() for cell in line.cells]
+        grid.add_row(line.title + line.mark, *cells)
+    screen = console()
+    screen.print(grid)
+    screen.print(caption(table), style="dim")
+    screen.print()
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left on a terminal, plain lines otherwise; both on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    if not sys.stderr.isatty():
+        yield _lines(what)
+        return
+    columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TextColumn("left:"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+FIRST_LINE, NEXT_LINE = 3.0, 60.0  # seconds until the first line, and at most between two
+
+
+def _lines(what: str) -> Callable[[int, int], None]:
+    """A line after a few seconds, at every tenth, and every minute; the clock starts with the first step."""
+    first: tuple[float, int] | None = None
+    next_time, next_tenth = 0.0, 1
+
+    def report(done: int, total: int) -> None:
+        nonlocal first, next_time, next_tenth
+        now, tenth = time.perf_counter(), 10 * done // total
+        if first is None:
+            first, next_time, next_tenth = (now, done), now + FIRST_LINE, tenth + 1
+            return
+        if tenth < next_tenth and now < next_time:
+            return
+        next_time, next_tenth = now + NEXT_LINE, tenth + 1
+        left = (now - first[0]) * (total - done) / max(done - first[1], 1)
+        print(f"{what}: {100 * done // total} %, about {duration(left)} left", file=sys.stderr, flush=True)
+
+    return report
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``3.5 h``.
+
+    >>> duration(45), duration(720), duration(12_600)
+    ('45 s', '12 min', '3.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

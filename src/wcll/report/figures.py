@@ -11,6 +11,7 @@ from wcll.checks import FloatArray
 
 WIDTH, HEIGHT = 240, 132
 LEFT, RIGHT, TOP, BOTTOM = 30, 8, 8, 20
+MOST_TICKS = 12  # class names beside a confusion table
 
 
 def _x(share: float) -> float:
@@ -76,3 +77,25 @@ def bar_panel(title: str, values: Sequence[float], names: Sequence[str], highlig
         f"{n} {100 * v:.0f}" for n, v in zip(names, values, strict=True)
     )
     return _frame(label, "".join(bars), "".join(ticks))
+
+
+def confusion_panel(title: str, shares: FloatArray, names: Sequence[str]) -> str:
+    """Rows are true classes, columns predictions, each row of shares summing to 1; darker is more."""
+    k = len(shares)
+    side = (WIDTH - LEFT - RIGHT) / k
+    cells = "".join(
+        f'<rect class="cell" x="{LEFT + j * side:.1f}" y="{TOP + i * side:.1f}" width="{side:.1f}" height="{side:.1f}" '
+        f'fill-opacity="{shares[i, j]:.2f}"/>'
+        for i, j in np.argwhere(shares >= 0.005)
+    )
+    bottom = TOP + k * side
+    frame = f'<rect class="edge" x="{LEFT}" y="{TOP}" width="{k * side:.1f}" height="{k * side:.1f}"/>'
+    ticks = []
+    for i, name in enumerate(names if k <= MOST_TICKS else ()):
+        place = (i + 0.5) * side
+        for x, y, anchor in ((LEFT - 5, TOP + place + 3, "end"), (LEFT + place, bottom + 12, "middle")):
+            ticks.append(f'<text class="tick" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(name)}</text>')
+    right = ", ".join(f"{name} {100 * shares[i, i]:.0f}" for i, name in enumerate(names))
+    label = escape(f"{title}: confusion, rows are true classes; correct: {right}")
+    size = f"0 0 {WIDTH} {bottom + 18:.0f}"
+    return f'<svg viewBox="{size}" role="img" aria-label="{label}">{cells}{frame}{"".join(ticks)}</svg>'

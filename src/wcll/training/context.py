@@ -44,14 +44,15 @@ class Assumptions:
 def assume(
     totals: FloatArray,
     transition: str | ArrayLike | None,
-    weights: str | ArrayLike | None,
+    weights: str | ArrayLike | ClassWeights | None,
     *,
     loss: str | None = None,
 ) -> Assumptions:
     """Derive what training assumes from the label counts ``totals``.
 
     ``transition``: None or "uniform", "inverse-size" (recovered from the counts), or a matrix. ``weights``: None,
-    "auto" (Eq. 13 from the recovered pi for the loss ``wcll``, none for others), a scheme, or an array.
+    "auto" (Eq. 13 from the recovered pi for the loss ``wcll``, none for others), a scheme, an array, or weights that
+    :func:`wcll.labels.class_weights` made.
     """
     marginal = normalised(totals)
     if marginal.max() > 1 - 1e-12:
@@ -62,7 +63,10 @@ def assume(
         weights = choice("weights", weights, ["auto", *WEIGHTINGS])
         if weights == "auto":
             weights = "wcll" if loss == "wcll" else None
-    chosen = None if weights is None else _weights(weights, marginal, float(totals.sum()))
+    if weights is None or isinstance(weights, ClassWeights):
+        chosen = weights
+    else:
+        chosen = _weights(weights, marginal, float(totals.sum()))
     matrix = _transition(transition, marginal)
     impossible = np.flatnonzero((marginal > 0) & (matrix.max(axis=0) == 0))
     if impossible.size:

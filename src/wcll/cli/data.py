@@ -1,0 +1,114 @@
+"""``wcll data``: which data sets are at hand, and how to get the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wcll.checks import InputError
+
+if TYPE_CHECKING:
+    from wcll.datasets import DatasetSpec
+
+app = typer.Typer(help="List the data sets that are at hand, or download one.", rich_markup_mode=None)
+
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="A folder with data; also looked in: WCLL_DATA and the user's cache.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def data(
+    context: typer.Context,
+    folder: DataOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
+    """List the data sets: found or not, where, whether they are the official files, how many samples."""
+    if context.invoked_subcommand is not None:
+        if as_json:
+            raise InputError("--json", "no command beside it", context.invoked_subcommand)
+        context.obj = folder
+        return
+    from wcll.datasets import data_folders
+    from wcll.datasets.folders import check_folder
+
+    check_folder(folder)
+    folders, rows = data_folders(folder), dataset_rows(folder)
+    if as_json:
+        print(json.dumps({"folders": [str(path) for path in folders], "datasets": rows}, indent=2))
+    else:
+        _print(rows, folders)
+
+
+@app.command("download")
+def download(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The data set.")],
+    folder: Annotated[
+        Path | None, typer.Option("--data", help="Where to; else the folder of WCLL_DATA, else the user's cache.")
+    ] = None,
+) -> None:
+    """Download a data set and check it; one that was stopped goes on."""
+    from wcll.cli.output import progress_bar
+    from wcll.datasets import DATASETS, download_dataset
+    from wcll.datasets.folders import download_folder
+
+    spec, folder = DATASETS[name], folder or context.obj
+    if spec.installed:
+        print(f"{name}: comes with {spec.installed}, nothing to download")
+    elif place := spec.find([download_folder(folder)]):
+        print(f"{name}: already in {place}, {_kind(spec.is_official(place))}")
+    else:
+        place = download_dataset(name, folder, progress_bar)
+        print(f"{name}: downloaded to {place}, {_kind(spec.is_official(place))}")
+
+
+def dataset_rows(folder: Path | None) -> list[dict[str, Any]]:
+    """One row a registered data set; nothing is decoded."""
+    from wcll.datasets import DATASETS, data_folders
+
+    return [_row(spec, data_folders(folder)) for spec in DATASETS.values()]
+
+
+def _row(spec: DatasetSpec, folders: list[Path]) -> dict[str, Any]:
+    row = {"name": spec.name, "found": False, "official": None, "train": None, "test": None, "place": None}
+    place = Path(spec.installed) if spec.installed else spec.find(folders)
+    if place is None:
+        return row
+    row |= {"found": True, "place": str(place)}
+    try:
+        train, test = spec.count(place)
+        return row | {"official": spec.is_official(place), "train": train, "test": test}
+    except (InputError, OSError) as error:
+        return row | {"problem": str(error)}
+
+
+def _kind(official: bool) -> str:
+    return "official" if official else "not the official file"
+
+
+def _print(rows: list[dict[str, Any]], folders: list[Path]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from wcll.cli.output import console
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("name", "found", "train", "test", "files", "place"):
+        table.add_column(column, justify="right" if column in ("train", "test") else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in _cells(row)))
+    screen = console()
+    screen.print(table)
+    screen.print(escape(f"looked in: {', '.join(map(str, folders))}"))
+    if not all(row["found"] for row in rows):
+        screen.print("get one with: wcll data download NAME")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    counts = ["-" if row[split] is None else str(row[split]) for split in ("train", "test")]
+    files = row.get("problem") or ("-" if row["official"] is None else _kind(row["official"]))
+    return [row["name"], "yes" if row["found"] else "no", *counts, files, row["place"] or "-"]

@@ -1,0 +1,141 @@
+"""``wcll results``: what is in a store; out of it, and into it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wcll.cli.suites import STORE, StorePath
+
+if TYPE_CHECKING:
+    from wcll.experiments import Row
+
+COLUMNS = ("key", "dataset", "p", "labels", "loss", "weights", "model", "lr", "seed", "accuracy", "balanced_accuracy")
+
+app = typer.Typer(help="List, filter, export and import finished runs.", rich_markup_mode=None)
+
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", help="Only runs with this value, such as loss=wcll or lr=5e-4; may be given again."),
+]
+
+
+@app.callback(invoke_without_command=True)
+def listing(
+    context: typer.Context,
+    store: StorePath = STORE,
+    where: Where = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print figures as JSON.")] = False,
+) -> None:
+    """List finished runs: their settings and what they reached in the last epoch (fractions)."""
+    if context.invoked_subcommand:
+        return
+    from wcll.experiments.exchange import flat
+
+    lines = [flat(row) for row in matching(store, where)]
+    if as_json:
+        print(json.dumps(lines, indent=2))
+    else:
+        _print(lines)
+
+
+@app.command("export")
+def export_rows(
+    out: Annotated[Path, typer.Argument(help="A .json or .json.gz file (whole rows), or .csv or .parquet (figures).")],
+    store: StorePath = STORE,
+    where: Where = None,
+    shard: Annotated[str | None, typer.Option(help="Several files of at most this size, such as 15MB.")] = None,
+) -> None:
+    """Write runs to a file, or to several of a limited size."""
+    from wcll.experiments.exchange import ending, export
+
+    ending(out)
+    rows = matching(store, where)
+    paths = export(rows, out, shard=None if shard is None else file_size(shard))
+    print(f"{len(rows)} runs: {', '.join(map(str, paths)) or 'no file, as there are none'}", file=sys.stderr)
+
+
+@app.command("import")
+def import_rows(
+    files: Annotated[list[Path], typer.Argument(help=".json or .json.gz files that export wrote.")],
+    store: StorePath = STORE,
+) -> None:
+    """Add the runs of exported files to a store; those that it has already stay as they are."""
+    from wcll.experiments import Store
+    from wcll.experiments.exchange import read_rows
+
+    rows = [row for path in files for row in read_rows(path)]
+    with Store(store) as results:
+        added = results.add(rows)
+    print(f"{added} of {len(rows)} runs were new to {store}", file=sys.stderr)
+
+
+def matching(store: Path, where: list[str] | None) -> list[Row]:
+    """The rows of a store that have all the values asked for."""
+    from wcll.checks import InputError
+    from wcll.experiments import Store
+    from wcll.experiments.exchange import flat
+
+    with Store(store, create=False) as results:
+        rows = list(results.rows())
+    for condition in where or []:
+        name, equals, wanted = condition.partition("=")
+        if not equals:
+            raise InputError("--where", "name=value", repr(condition))
+        known = {key for row in rows for key in flat(row)}
+        if rows and name not in known:
+            from wcll.checks import choice
+
+            choice("--where", name, sorted(known))
+        rows = [row for row in rows if _same(flat(row).get(name), wanted)]
+    return rows
+
+
+def file_size(text: str) -> int:
+    """Bytes from a number with a unit.
+
+    >>> file_size("15MB"), file_size("1.5 kB"), file_size("200")
+    (15000000, 1500, 200)
+    """
+    from wcll.checks import InputError
+
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(k|M|G)?i?B?\s*", text)
+    if not match:
+        raise InputError("--shard", "a size such as 15MB", repr(text))
+    return int(float(match[1]) * {None: 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]])
+
+
+def _same(value: Any, wanted: str) -> bool:
+    """Numbers as numbers, so that 5e-4 finds 0.0005; all else as text."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(wanted) == value
+        except ValueError:
+            return False
+    return value is not None and str(value) == wanted
+
+
+def _print(lines: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    from wcll.cli.output import console
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in COLUMNS:
+        table.add_column(column, justify="right" if column in COLUMNS[-4:] else "left")
+    for line in lines:
+        table.add_row(*(_text(line.get(column)) for column in COLUMNS))
+    screen = console()
+    screen.print(table)
+    screen.print(f"{len(lines)} runs")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

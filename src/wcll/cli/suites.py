@@ -1,0 +1,171 @@
+"""``wcll run`` and ``wcll report``: the runs behind a table, and the table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wcll.cli.data import DataOption
+from wcll.cli.output import STOPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+    from wcll.experiments import Row, Store, Suite, Unit
+
+STORE = Path("wcll-results.sqlite")
+
+SuiteName = Annotated[str, typer.Argument(help="A suite of the package by name, or a .toml file.")]
+StorePath = Annotated[Path, typer.Option("--store", help="Where results are kept.")]
+Trials = Annotated[
+    int | None, typer.Option("--trials", help="How many trials, seeds 0, 1, ... (default: the suite's).", min=1)
+]
+
+
+def run(
+    suite: SuiteName,
+    store: StorePath = STORE,
+    data: DataOption = None,
+    trials: Trials = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    together: Annotated[
+        int | None, typer.Option(help="Train at most this many runs at once (default: 64).", min=1)
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Threads of torch; small models are fastest with one.", min=1)] = 1,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and how long it would take.")
+    ] = False,
+) -> None:
+    """Run what is missing of a suite, and print its tables. A stopped run goes on where it was."""
+    import torch
+
+    from wcll.atomic import check_target
+    from wcll.datasets import load_dataset
+    from wcll.experiments import Store, load_suite, plan
+    from wcll.experiments.execute import check_data
+    from wcll.experiments.plan import TOGETHER
+    from wcll.inputs import place
+
+    plan_of = load_suite(suite)
+    seeds = range(trials or plan_of.trials)
+    units = plan(list(plan_of.all_trials(seeds)), together=together or TOGETHER)
+    where = place("float32", device)[1]
+    torch.set_num_threads(threads)
+    check_target(store, "--store")
+    if dry_run:
+        _dry_run(plan_of.title, units, store, data, where)
+        return
+    left = _left(units, store)
+    if left:  # before the store is made: data that cannot be used leave nothing behind
+        check_data(left, lambda name: load_dataset(name, data))
+    with Store(store) as results:
+        total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
+        if left:
+            print(f"{plan_of.title}: {total} runs, {total - missing} of them in {store}", file=sys.stderr)
+            _execute(units, results, data, where)
+        else:
+            print(f"{plan_of.title}: all {total} runs are in {store}; nothing is left to do", file=sys.stderr)
+        print_tables(plan_of, results, seeds)
+
+
+def report(
+    suite: SuiteName,
+    store: StorePath = STORE,
+    trials: Trials = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A .html page, or tables as .md, .tex or .csv; default: print.")
+    ] = None,
+) -> None:
+    """Make tables and figures from the results of a suite; no training, no data."""
+    from wcll.atomic import replacing
+    from wcll.experiments import Store, load_suite
+
+    plan_of = load_suite(suite)
+    seeds = range(trials or plan_of.trials)
+    with Store(store, create=False) as results:
+        rows = _rows(plan_of, results, seeds)
+        if out is None:
+            print_tables(plan_of, results, seeds)
+            return
+    text = _formatted(plan_of, rows, seeds, out, f"wcll run {suite}")
+    with replacing(out, "--out") as draft:
+        draft.write_text(text, encoding="utf-8")
+    print(f"{len(rows)} runs: {out}", file=sys.stderr)
+
+
+def _formatted(suite: Suite, rows: dict[str, Row], seeds: Sequence[int], out: Path, command: str) -> str:
+    from wcll.checks import choice
+    from wcll.report.formats import to_csv, to_latex, to_markdown
+    from wcll.report.suite_page import suite_page
+    from wcll.report.tables import build_table
+
+    kind = choice("--out (ending)", out.suffix, (".html", ".md", ".tex", ".csv"))
+    if kind == ".html":
+        return suite_page(suite, rows, seeds, command)
+    tables = [build_table(suite, spec, rows, seeds) for spec in suite.tables]
+    if kind == ".csv":
+        return to_csv(tables)
+    return "\n".join((to_markdown if kind == ".md" else to_latex)(table) for table in tables)
+
+
+def print_tables(suite: Suite, results: Store, seeds: Sequence[int]) -> None:
+    """The suite's tables on the terminal."""
+    from wcll.cli.output import print_table
+    from wcll.report.tables import build_table
+
+    rows = _rows(suite, results, seeds)
+    for spec in suite.tables:
+        print_table(build_table(suite, spec, rows, seeds))
+
+
+def _rows(suite: Suite, results: Store, seeds: Sequence[int]) -> dict[str, Row]:
+    keys = [trial.key for trial in suite.all_trials(seeds)]
+    return {row.key: row for row in results.rows(keys)}
+
+
+def _left(units: Sequence[Unit], path: Path) -> list[Unit]:
+    """Units that are not finished, each with the runs that are missing."""
+    from wcll.experiments import Store, Unit
+
+    if not path.exists():
+        return list(units)
+    with Store(path) as results:
+        done = results.finished([key for unit in units for key in unit.keys])
+    missing = [tuple(trial for trial in unit.trials if trial.key not in done) for unit in units]
+    return [Unit(trials) for trials in missing if trials]
+
+
+def _execute(units: Sequence[Unit], results: Store, data: Path | None, device: torch.device) -> None:
+    from wcll.cli.output import progress_bar
+    from wcll.datasets import load_dataset
+    from wcll.experiments.execute import execute
+
+    try:
+        with progress_bar("training") as progress:
+            execute(units, results, lambda name: load_dataset(name, data), device, progress=progress)
+    except KeyboardInterrupt:
+        keys = [key for unit in units for key in unit.keys]
+        done = f"{len(results.finished(keys))} of {len(keys)} runs are in {results.path}"
+        print(f"{done}; the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(STOPPED) from None
+
+
+def _dry_run(title: str, units: Sequence[Unit], path: Path, data: Path | None, device: torch.device) -> None:
+    from wcll.cli.output import duration
+    from wcll.datasets import load_dataset
+    from wcll.experiments.estimate import estimate
+
+    left = _left(units, path)
+    total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
+    sizes = [len(unit.keys) for unit in units]
+    print(f"{title}: {total} runs, {total - missing} of them in {path}, {missing} left")
+    print(f"{len(units)} groups of {min(sizes)} to {max(sizes)} runs that train together, {len(left)} left")
+    if left:
+        cost = estimate(left, lambda name: load_dataset(name, data), device)
+        memory = f"{cost.bytes / 2**20:.0f} MiB"
+        print(f"about {duration(cost.seconds)} and {memory} on {cost.device} (a few steps measured now)")

@@ -1,0 +1,60 @@
+"""Who sees what: training and selection see complementary labels, evaluation sees true ones, nobody sees both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from wcll.checks import FloatArray, IntArray
+from wcll.evaluation import Judge
+
+
+@dataclass(frozen=True)
+class Weak:
+    """What training and selection get: images and complementary labels."""
+
+    x: Tensor
+    ybar: IntArray
+
+
+@dataclass(frozen=True)
+class Ordinary:
+    """What the upper limit learns from: the training images with their true labels. No other method gets it."""
+
+    x: Tensor
+    y: IntArray
+
+
+@dataclass(frozen=True)
+class Clean:
+    """What evaluation gets: test images and true labels. Training is given its images alone."""
+
+    x: Tensor
+    y: IntArray
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the experimenter declares of the labels, for methods that are told: class sizes and the true Q."""
+
+    sizes: IntArray
+    transition: FloatArray
+
+
+@dataclass(frozen=True)
+class Task:
+    """One draw of the data: what each party gets of it."""
+
+    train: Weak
+    valid: Weak | None
+    test: Clean
+    limit: Ordinary | None  #: only for the upper limit
+    judge: Judge
+    declared: Declared
+    data: dict[str, str | bool]  #: which data: fingerprint, official or not
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.declared.sizes)

@@ -1,0 +1,121 @@
+"""Results out of a store and into another: JSON keeps everything, CSV and Parquet are flat tables of figures."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from wcll.atomic import check_target, replacing
+from wcll.checks import InputError, choice, extra
+from wcll.experiments.outcomes import Row
+
+ENDINGS = (".json", ".json.gz", ".csv", ".parquet")
+
+
+def ending(path: Path) -> str:
+    """The format that a file's name asks for."""
+    found = [end for end in ENDINGS if path.name.endswith(end)]
+    return max(found, key=len) if found else choice("file ending", path.suffix, ENDINGS)
+
+
+def flat(row: Row) -> dict[str, Any]:
+    """One line of figures: settings, metrics of the last epoch, where it was made."""
+    made = {key: value for key, value in row.provenance.items() if not isinstance(value, dict)}
+    settings = {
+        key: value if isinstance(value, str | int | float) else json.dumps(value) for key, value in row.config.items()
+    }
+    return {"key": row.key, **settings, **row.metrics, **made}
+
+
+def export(rows: Sequence[Row], path: Path, *, shard: int | None = None) -> list[Path]:
+    """Write rows to a file, or to files ``name-1``, ``name-2``, ... of at most ``shard`` bytes each.
+
+    Files are whole or not there at all.
+    """
+    kind = ending(path)
+    check_target(path, "--out")
+    if kind == ".parquet":
+        if shard is not None:
+            raise InputError("--shard", "a .json, .json.gz or .csv file", path.name)
+        with replacing(path, "--out") as draft:
+            _write_parquet(rows, draft)
+        return [path]
+    head, items, tail = _csv_parts(rows) if kind == ".csv" else _json_parts(rows)
+    separator = "" if kind == ".csv" else ",\n"
+    parts = _cut(items, head, tail, separator, shard)
+    paths = (
+        [path]
+        if shard is None
+        else [path.with_name(f"{path.name.removesuffix(kind)}-{i}{kind}") for i in range(1, len(parts) + 1)]
+    )
+    for target, part in zip(paths, parts, strict=True):
+        text = (head + separator.join(part) + tail).encode()
+        with replacing(target, "--out") as draft:
+            draft.write_bytes(gzip.compress(text, mtime=0) if kind == ".json.gz" else text)
+    return paths
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Rows of a .json or .json.gz file that :func:`export` wrote."""
+    if ending(path) not in (".json", ".json.gz"):
+        raise InputError(str(path), "a .json or .json.gz file, which keeps whole rows", path.suffix)
+    try:
+        raw = path.read_bytes()
+        plain = json.loads(gzip.decompress(raw) if path.name.endswith(".gz") else raw)
+        return [Row(**row) for row in plain]
+    except (ValueError, TypeError, EOFError, gzip.BadGzipFile) as error:
+        raise InputError(str(path), "rows that 'wcll results export' wrote", str(error)) from None
+
+
+def _json_parts(rows: Iterable[Row]) -> tuple[str, list[str], str]:
+    return "[\n", [json.dumps(row.to_dict(), separators=(",", ":")) for row in rows], "\n]\n"
+
+
+def _csv_parts(rows: Sequence[Row]) -> tuple[str, list[str], str]:
+    lines = [flat(row) for row in rows]
+    columns = list(dict.fromkeys(key for line in lines for key in line))
+
+    def text(values: Iterable[Any]) -> str:
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerow(values)
+        return out.getvalue()
+
+    return text(columns), [text(line.get(column, "") for column in columns) for line in lines], ""
+
+
+def _cut(items: list[str], head: str, tail: str, separator: str, limit: int | None) -> list[list[str]]:
+    """Consecutive items that fit into files of at most ``limit`` bytes."""
+    if limit is None:
+        return [items]
+    return list(_shards(items, limit - len((head + tail).encode()), len(separator)))
+
+
+def _shards(items: list[str], room: int, between: int) -> Iterator[list[str]]:
+    part: list[str] = []
+    size = 0
+    for item in items:
+        length = len(item.encode()) + between
+        if length > room:
+            raise InputError("--shard", f"at least {length} bytes, the size of one run", room)
+        if size + length > room:
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += length
+    if part:
+        yield part
+
+
+def _write_parquet(rows: Sequence[Row], path: Path) -> None:
+    extra("pyarrow", "parquet")
+    import pyarrow
+    from pyarrow import parquet
+
+    lines = [flat(row) for row in rows]
+    columns = list(dict.fromkeys(key for line in lines for key in line))
+    parquet.write_table(pyarrow.Table.from_pydict({c: [line.get(c) for line in lines] for c in columns}), path)

@@ -1,0 +1,157 @@
+"""Working through a suite: claim a unit, train it, write it; several processes may do so on one store."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import torch
+
+from wcll.checks import InputError
+from wcll.datasets import Dataset, load_dataset
+from wcll.experiments.containers import Task
+from wcll.experiments.outcomes import Row, outcomes
+from wcll.experiments.owner import BEAT, Owner
+from wcll.experiments.plan import TOGETHER, Unit, plan
+from wcll.experiments.provenance import provenance
+from wcll.experiments.runner import Progress, train
+from wcll.experiments.store import Store
+from wcll.experiments.suite import Suite
+from wcll.experiments.tasks import loss_context, make_task
+from wcll.experiments.trial import Trial
+
+POLL = 0.5  # seconds between looks at what other processes are doing
+
+Load = Callable[[str], Dataset]
+
+
+class Tasks:
+    """Tasks of units, the last one kept: units that share data follow each other."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._names: dict[str, Dataset] = {}
+        self._last: tuple[object, Task] | None = None
+
+    def of(self, unit: Unit) -> Task:
+        """The task of a unit; data files are opened when the first unit needs them."""
+        if self._last is None or self._last[0] != unit.data:
+            name = unit.trials[0].dataset
+            if name not in self._names:
+                self._names = {name: self._load(name)}
+            self._last = unit.data, make_task(unit.trials[0], self._names[name])
+        return self._last[1]
+
+
+def run_unit(
+    trials: Sequence[Trial], task: Task, device: torch.device, progress: Progress = lambda done: None
+) -> list[Row]:
+    """Train runs that share data, together, then join what they predict with the true labels."""
+    start = time.perf_counter()
+    data = task.limit if task.limit is not None else task.train
+    labels = task.train.ybar if task.limit is None else task.limit.y
+    contexts = [loss_context(trial, task, labels) for trial in trials]
+    recording = train(trials, contexts, data, task.valid, task.test.x, task.judge, device=device, progress=progress)
+    seconds = (time.perf_counter() - start) / len(trials)
+    made = {"seconds": seconds, "together": len(trials), **provenance(device), "data": task.data}
+    return outcomes(trials, recording, task, made)
+
+
+def check_data(units: Sequence[Unit], load: Load) -> None:
+    """Make the task of one unit of every kind, so that what is wrong with the data shows before any training."""
+    tasks = Tasks(load)
+    for unit in {replace(unit.trials[0], seed=0): unit for unit in reversed(units)}.values():
+        tasks.of(unit)
+
+
+def run_suite(
+    suite: Suite,
+    seeds: Sequence[int],
+    device: torch.device,
+    *,
+    load: Load = load_dataset,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Row]:
+    """Run a suite without a store; returns its rows by key."""
+    units = plan(list(suite.all_trials(seeds)), together=TOGETHER)
+    total, done = sum(len(unit.keys) * unit.trials[0].epochs for unit in units), 0
+
+    def report(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(done, total)
+
+    tasks = Tasks(load)
+    return {row.key: row for unit in units for row in run_unit(unit.trials, tasks.of(unit), device, report)}
+
+
+def execute(
+    units: Sequence[Unit],
+    store: Store,
+    load: Load,
+    device: torch.device,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """Run what the store does not have yet; ``progress`` is told how many epochs of runs are done, and of how many.
+
+    A unit that another living process has claimed is left to it; at the end this waits for such units, and takes
+    them over if their owner dies.
+    """
+    owner, tasks = Owner.here(), Tasks(load)
+    waiting = [unit for unit in units if len(store.finished(unit.keys)) < len(unit.keys)]
+    total = sum(_epochs(unit, store) for unit in waiting)
+    done = 0
+
+    def report(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(done, total)
+
+    with _heartbeat(store, owner):
+        while waiting:
+            left = [unit for unit in waiting if not _work(unit, store, owner, tasks, device, report)]
+            if len(left) == len(waiting):
+                time.sleep(POLL)
+            waiting = left
+            done = total - sum(_epochs(unit, store) for unit in waiting)
+
+
+def _work(unit: Unit, store: Store, owner: Owner, tasks: Tasks, device: torch.device, report: Progress) -> bool:
+    """Do what is left of a unit; False if it is another process's."""
+    claimed = store.claim(unit.keys, owner)
+    if claimed is None:
+        return False
+    trials = [trial for trial in unit.trials if trial.key in claimed]
+    if trials:
+        store.add(run_unit(trials, tasks.of(unit), device, report))
+    return True
+
+
+def _epochs(unit: Unit, store: Store) -> int:
+    return (len(unit.keys) - len(store.finished(unit.keys))) * unit.trials[0].epochs
+
+
+@contextmanager
+def _heartbeat(store: Store, owner: Owner) -> Iterator[None]:
+    """Say every few seconds that this process lives; give its claims back at the end, however it ends."""
+    over = threading.Event()
+
+    def beat() -> None:
+        with suppress(InputError), Store(store.path) as own:  # SQLite's connections belong to one thread
+            while not over.wait(BEAT):
+                with suppress(InputError):
+                    own.beat(owner)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        with suppress(InputError):
+            store.release(owner)

@@ -1,0 +1,133 @@
+"""Evaluation: what was recorded meets the true labels, after training, and becomes a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from wcll.checks import BoolArray, FloatArray, InputError, IntArray, choice
+from wcll.evaluation import Confusion, Judge, checkpoints, zero_one_risk
+from wcll.experiments.containers import Clean, Task
+from wcll.experiments.runner import Recording
+from wcll.experiments.trial import Trial
+from wcll.losses import LOSSES
+
+METRICS = ("accuracy", "balanced_accuracy", "minority_recall", "macro_f1")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One finished run: its choices, what it reached (fractions in [0, 1]), how, and where."""
+
+    key: str
+    config: dict[str, Any]
+    metrics: dict[str, float]  #: of the last epoch
+    history: dict[str, Any]  #: counts and scores by epoch and by checkpoint
+    provenance: dict[str, Any]  #: seconds, versions, commit, device, data
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs were trained."""
+        return len(self.history["correct"])
+
+    def confusion(self, checkpoint: int) -> Confusion:
+        """The test confusion at a checkpoint, counted from 0."""
+        return Confusion(np.array(self.history["confusion"][checkpoint]))
+
+    def curve(self, metric: str) -> FloatArray:
+        """A metric after every epoch; macro-F1 needs whole tables, which are kept at checkpoints only."""
+        recall = np.array(self.history["correct"]) / np.maximum(self.history["test_sizes"], 1)
+        sizes = np.array(self.history["test_sizes"], dtype=np.float64)
+        if choice("metric", metric, METRICS) == "accuracy":
+            accuracy: FloatArray = recall @ (sizes / sizes.sum())
+            return accuracy
+        if metric == "macro_f1":
+            raise InputError("metric", "one that is kept for every epoch", repr(metric))
+        kept = sizes > 0 if metric == "balanced_accuracy" else (sizes > 0) & _rare(np.array(self.history["sizes"]))
+        mean: FloatArray = recall[:, kept].mean(axis=1) if kept.any() else np.full(len(recall), np.nan)
+        return mean
+
+    def value(self, metric: str, epoch: int) -> float:
+        """A metric after an epoch, counted from 1."""
+        if metric != "macro_f1":
+            return float(self.curve(metric)[epoch - 1])
+        return self.confusion(self.history["checkpoints"].index(epoch)).macro_f1
+
+    @property
+    def by_likelihood(self) -> bool:
+        """Whether the loss gives class probabilities, so that held-out likelihoods can be compared."""
+        return LOSSES[self.config["loss"]].link == "softmax"
+
+    def held_out_scores(self) -> FloatArray:
+        """What selection minimises at the checkpoints: -log (pQ)_ybar, or the 0-1 risk where p is no probability."""
+        if self.history["held_out"] is None:
+            raise InputError("select", "'last' for runs without validation labels", "'label-free'")
+        if not self.by_likelihood:
+            return zero_one_risk(self.history["held_out"], self.judge.transition)
+        scores = [self.history["log_likelihood"][epoch - 1] for epoch in self.history["checkpoints"]]
+        return -np.array([math.nan if score is None else score for score in scores])
+
+    @property
+    def judge(self) -> Judge:
+        """What selection was told of Q and the class shares."""
+        return Judge.from_dict(self.history["judge"])
+
+
+def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenance: dict[str, Any]) -> list[Row]:
+    """Join the predictions of every run with the true labels; the predictions themselves are dropped."""
+    predicted = np.stack(recording.predicted)
+    facts = {"sizes": task.declared.sizes.tolist(), "judge": task.judge.to_dict(), **_counts(task)}
+    rows = []
+    for run, trial in enumerate(trials):
+        joined = _joined(predicted[:, run], task.test, checkpoints(trial.epochs), task.n_classes)
+        history = {**facts, **joined, **_recorded(recording, run, LOSSES[trial.loss].link == "softmax")}
+        row = Row(trial.key, trial.config(), {}, history, provenance)
+        metrics = {metric: row.value(metric, trial.epochs) for metric in METRICS}
+        rows.append(Row(trial.key, row.config, {k: v for k, v in metrics.items() if v == v}, history, provenance))
+    return rows
+
+
+def _rare(sizes: IntArray) -> BoolArray:
+    """Classes smaller than the mean."""
+    smaller: BoolArray = sizes < sizes.mean()
+    return smaller
+
+
+def _counts(task: Task) -> dict[str, list[int]]:
+    k = task.n_classes
+    return {
+        "train_labels": np.bincount(task.train.ybar, minlength=k).tolist(),
+        "test_sizes": np.bincount(task.test.y, minlength=k).tolist(),
+    }
+
+
+def _joined(predicted: IntArray, test: Clean, compared: Sequence[int], n_classes: int) -> dict[str, Any]:
+    """Correct counts a class after every epoch, and whole tables at the checkpoints."""
+    right = predicted == test.y
+    correct = [np.bincount(test.y[hits], minlength=n_classes).tolist() for hits in right]
+    tables = [Confusion.of(test.y, predicted[e - 1].astype(np.int64), n_classes).counts.tolist() for e in compared]
+    return {"checkpoints": list(compared), "correct": correct, "confusion": tables}
+
+
+def _recorded(recording: Recording, run: int, probabilities: bool) -> dict[str, Any]:
+    """What training and selection left behind of one run."""
+    scores = [score[run] for score in recording.scores] if probabilities else []
+    return {
+        "train_loss": [_finite(losses[run]) for losses in recording.losses],
+        "log_likelihood": [_finite(mean) for mean, _ in scores] or None,
+        "log_likelihood_se": [_finite(error) for _, error in scores] or None,
+        "held_out": [table[run].tolist() for _, table in sorted(recording.tables.items())] or None,
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no NaN."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,176 @@
+"""The store of finished runs: one SQLite file that several processes may write and that survives ``kill -9``."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wcll.checks import InputError
+from wcll.experiments.outcomes import Row
+from wcll.experiments.owner import STALE, Owner
+
+APPLICATION = 0x77636C6C  # "wcll": what SQLite's header says the file is
+
+#: Step i leads from schema i to schema i + 1; a new store takes them all. Steps are added, never changed.
+MIGRATIONS = (
+    """
+    CREATE TABLE runs (
+        key TEXT PRIMARY KEY, config TEXT NOT NULL, metrics TEXT NOT NULL, history BLOB NOT NULL,
+        provenance TEXT NOT NULL, finished REAL NOT NULL
+    );
+    CREATE TABLE claims (
+        key TEXT PRIMARY KEY, token TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL,
+        started TEXT NOT NULL, heartbeat REAL NOT NULL
+    );
+    """,
+)
+BUSY = 60.0  # seconds to wait for another process's write
+
+
+class Store:
+    """Finished runs by key, and claims on those in progress."""
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        self.path = path
+        if not create and not path.exists():
+            raise InputError("--store", "a store of results", f"{path}, which does not exist", "run a suite first")
+        with self._saying():
+            self.connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
+            self._open(create)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
+        """Finished runs, in the order of their keys' appearance, or all in the order in which they finished."""
+        columns = "SELECT key, config, metrics, history, provenance FROM runs"
+        with self._saying():
+            if keys is None:
+                yield from map(_row, self.connection.execute(f"{columns} ORDER BY finished, key"))
+                return
+            for key in keys:
+                yield from map(_row, self.connection.execute(f"{columns} WHERE key = ?", (key,)))
+
+    def finished(self, keys: Sequence[str]) -> set[str]:
+        """Those of ``keys`` that are finished."""
+        query = "SELECT 1 FROM runs WHERE key = ?"
+        with self._saying():
+            return {key for key in keys if self.connection.execute(query, (key,)).fetchone()}
+
+    def claim(self, keys: Sequence[str], owner: Owner) -> list[str] | None:
+        """Claim what is left of a unit (nothing if all is done); None if a living process has a part of it."""
+        with self._writing():
+            done = self.finished(keys)
+            left = [key for key in keys if key not in done]
+            if any(self._taken(key, owner) for key in left):
+                return None
+            now = time.time()
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)",
+                [(key, owner.token, owner.host, owner.pid, owner.started, now) for key in left],
+            )
+        return left
+
+    def beat(self, owner: Owner) -> None:
+        """Say that the owner is alive."""
+        with self._writing():
+            self.connection.execute("UPDATE claims SET heartbeat = ? WHERE token = ?", (time.time(), owner.token))
+
+    def release(self, owner: Owner) -> None:
+        """Give back what the owner has claimed."""
+        with self._writing():
+            self.connection.execute("DELETE FROM claims WHERE token = ?", (owner.token,))
+
+    def add(self, rows: Iterable[Row]) -> int:
+        """Write finished runs, all or none, and drop their claims; returns how many were new."""
+        values = [_values(row) for row in rows]
+        with self._writing():
+            before = self.connection.total_changes
+            self.connection.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?)", values)
+            added = self.connection.total_changes - before
+            self.connection.executemany("DELETE FROM claims WHERE key = ?", [value[:1] for value in values])
+        return added
+
+    def _taken(self, key: str, owner: Owner) -> bool:
+        """Whether somebody else has claimed the key and lives."""
+        claim = self.connection.execute(
+            "SELECT token, host, pid, started, heartbeat FROM claims WHERE key = ?", (key,)
+        ).fetchone()
+        if claim is None or claim[0] == owner.token:
+            return False
+        token, host, pid, started, heartbeat = claim
+        return Owner(token, host, pid, started).alive(owner, time.time() - heartbeat > STALE)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction that has the right to write from its start."""
+        with self._saying():
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _saying(self) -> Iterator[None]:
+        """SQLite's errors in one line."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            text = str(error)
+            if "not a database" in text or "malformed" in text or "encrypted" in text:
+                raise InputError("--store", "a store of results", f"{self.path}, which is not one ({text})",
+                                 "name another file") from None  # fmt: skip
+            raise InputError("--store", "a file that can be written", f"{self.path} ({text})",
+                             "free space, check the folder, and run the same command again") from None  # fmt: skip
+
+    def _open(self, create: bool) -> None:
+        execute = self.connection.execute
+        version = execute("PRAGMA user_version").fetchone()[0]
+        application = execute("PRAGMA application_id").fetchone()[0]
+        fresh = not execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if application != APPLICATION and not (fresh and create):
+            raise InputError("--store", "a store of results", f"{self.path}, a database of something else",
+                             "name another file")  # fmt: skip
+        if version > len(MIGRATIONS):
+            newest = f"a store of schema {len(MIGRATIONS)} or older"
+            raise InputError("--store", newest, f"{self.path} of schema {version}", "update wcll")
+        execute("PRAGMA journal_mode = WAL")
+        if version < len(MIGRATIONS):
+            self._migrate()
+
+    def _migrate(self) -> None:
+        """Bring the schema up to date, in one transaction: another process may be doing the same."""
+        with self._writing():
+            version = self.connection.execute("PRAGMA user_version").fetchone()[0]
+            for step in MIGRATIONS[version:]:
+                for statement in filter(str.strip, step.split(";")):
+                    self.connection.execute(statement)
+            self.connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            self.connection.execute(f"PRAGMA application_id = {APPLICATION}")
+
+
+def _values(row: Row) -> tuple[Any, ...]:
+    history = zlib.compress(json.dumps(row.history, separators=(",", ":")).encode())
+    return (row.key, *map(json.dumps, (row.config, row.metrics)), history, json.dumps(row.provenance), time.time())
+
+
+def _row(values: tuple[str, str, str, bytes, str]) -> Row:
+    key, config, metrics, history, provenance = values
+    return Row(key, *(json.loads(part) for part in (config, metrics, zlib.decompress(history), provenance)))

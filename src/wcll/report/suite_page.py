@@ -1,0 +1,136 @@
+"""One self-contained page for a suite: its tables, curves, recalls, confusions, and how they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wcll.checks import FloatArray
+from wcll.evaluation import label_free_confusion
+from wcll.experiments.outcomes import Row
+from wcll.experiments.suite import Suite
+from wcll.report.choose import Picked
+from wcll.report.figures import bar_panel, confusion_panel, curve_group, curve_panel
+from wcll.report.formats import caption
+from wcll.report.page import percent, render
+from wcll.report.tables import Picks, build_table, pick_all
+
+MOST_CLASSES = 30  #: beyond, bars and confusion tables are too small to read
+
+
+def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], command: str) -> str:
+    """The page of a suite; missing trials are said where they are missing."""
+    tables = [build_table(suite, spec, rows, seeds) for spec in suite.tables]
+    picks = pick_all(suite, suite.tables[0], rows, seeds)
+    shown = [picked.row for cell in picks.values() for picked in cell.values()]
+    return render(
+        "suite.html",
+        title=suite.title,
+        about=suite.about.strip(),
+        tables=[(table, table.head_texts(), caption(table)) for table in tables],
+        columns=[_column(suite, i, picks) for i in range(len(suite.columns))],
+        panel_caption=tables[0].notes[0],
+        estimates=_estimates(picks),
+        told=_told(shown),
+        made=_made(suite, shown, seeds, command),
+    )
+
+
+def _column(suite: Suite, index: int, picks: Picks) -> dict[str, Any]:
+    """The panels of one column."""
+    title = suite.columns[index].title
+    cells = {row.title: list(picks[row.title, title].values()) for row in suite.rows if picks[row.title, title]}
+    curves = {name: np.stack([p.row.curve("accuracy") for p in cell]) for name, cell in cells.items()}
+    group = f"curves{index}"
+    panels = [_panels(name, cell, curves[name], group) for name, cell in cells.items()]
+    return {"title": title, "panels": panels, "everyone": curve_group(group, curves.values())}
+
+
+def _panels(name: str, cell: list[Picked], curves: FloatArray, group: str) -> dict[str, str]:
+    tables = np.stack([_confusion(picked) for picked in cell]).mean(axis=0)
+    recall = np.diag(tables)
+    names = [str(k) for k in range(len(recall))]
+    sizes = np.array(cell[0].row.history["sizes"])
+    rare = [int(k) for k in np.flatnonzero(sizes < sizes.mean())]
+    readable = len(recall) <= MOST_CLASSES
+    accuracy = [picked.row.value("accuracy", picked.epoch) for picked in cell]
+    return {
+        "title": name,
+        "accuracy": _spread(accuracy),
+        "curve": curve_panel(name, curves, behind=group),
+        "bars": bar_panel(name, recall.tolist(), names, rare) if readable else "",
+        "confusion": confusion_panel(name, tables, names) if readable else "",
+    }
+
+
+def _confusion(picked: Picked) -> FloatArray:
+    """Shares of predictions within each true class, at the checkpoint nearest to the epoch that is shown."""
+    compared = np.array(picked.row.history["checkpoints"])
+    counts = picked.row.confusion(int(np.abs(compared - picked.epoch).argmin())).counts
+    shares: FloatArray = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return shares
+
+
+def _estimates(picks: Picks) -> list[dict[str, Any]]:
+    """What held-out complementary labels alone say of balanced accuracy, beside what the test set says."""
+    found = []
+    for (name, column), cell in picks.items():
+        judged = [picked for picked in cell.values() if picked.row.history["held_out"] is not None]
+        if not judged:
+            continue
+        figures = [_estimate(picked) for picked in judged]
+        verdicts = [figure.verdict for figure in figures]
+        found.append({
+            "method": name,
+            "column": column,
+            "estimate": _spread([figure.value for figure in figures]),
+            "width": f"{100 * float(np.median([figure.high - figure.low for figure in figures])):.0f}",
+            "measured": _spread([picked.row.value("balanced_accuracy", picked.epoch) for picked in judged]),
+            "verdict": ", ".join(f"{verdict} ({verdicts.count(verdict)})" for verdict in sorted(set(verdicts))),
+        })  # fmt: skip
+    return found
+
+
+def _told(rows: Sequence[Row]) -> str:
+    """How Q and the class shares are known."""
+    judges = {(row.judge.transition_source, row.judge.prior_source) for row in rows}
+    return " or ".join(f"Q {q}, class shares {prior}" for q, prior in sorted(judges))
+
+
+def _estimate(picked: Picked) -> Any:
+    compared = np.array(picked.row.history["checkpoints"])
+    table = picked.row.history["held_out"][int(np.abs(compared - picked.epoch).argmin())]
+    return label_free_confusion(table, picked.row.judge).balanced_accuracy
+
+
+def _spread(values: Sequence[float]) -> str:
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+    return percent({"mean": float(np.mean(values)), "std": std})
+
+
+def _made(suite: Suite, rows: list[Row], seeds: Sequence[int], command: str) -> list[tuple[str, str]]:
+    """How the page came about; values that differ between runs are all listed."""
+
+    def values(name: str) -> str:
+        return ", ".join(sorted({str(row.provenance.get(name, "")) for row in rows} - {""}))
+
+    settings = ", ".join(f"{key} {_plain(value)}" for key, value in suite.settings.items())
+    grid = "; ".join(f"{key}: {', '.join(map(str, chosen))}" for key, chosen in suite.grid.items())
+    versions = ", ".join(f"{name} {values(name)}" for name in ("wcll", "torch", "numpy", "python"))
+    seconds = sum(row.provenance["seconds"] for row in rows)
+    made = [
+        ("command", command),
+        ("settings", settings),
+        ("tried", grid),
+        ("seeds", f"{min(seeds)} to {max(seeds)}, shared by all methods"),
+        ("training time", f"{seconds:.0f} s for the runs shown, on {values('device')}"),
+        ("versions", versions),
+        ("commit", values("commit")),
+    ]
+    return [(name, text) for name, text in made if text]
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

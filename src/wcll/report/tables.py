@@ -1,0 +1,203 @@
+"""Tables as pure functions of stored rows: means, spreads, what is missing, what is best and how surely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from wcll.experiments.outcomes import Row
+from wcll.experiments.suite import Axis, Suite, TableSpec
+from wcll.report.choose import SELECTED_BY, Picked, choose
+
+SIGNIFICANCE = 0.05
+ROUNDING = 1e-12  # figures closer than this are equal
+BY_RISK = "†"  #: marks methods without class probabilities, which are selected by the 0-1 risk
+UNDECIDED = "°"  #: marks figures that a paired test cannot tell from the best
+METRIC_TITLES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "minority_recall": "minority recall",
+    "macro_f1": "macro-F1",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The figures of one method in one column: fractions by seed."""
+
+    values: dict[int, float]
+    missing: tuple[int, ...]
+    best: bool = False
+    p_value: float | None = None  #: of the paired test against the best, Holm-adjusted; None for the best itself
+
+    @property
+    def mean(self) -> float:
+        """NaN without values."""
+        return float(np.mean(list(self.values.values()))) if self.values else float("nan")
+
+    @property
+    def std(self) -> float:
+        """With ddof=1; NaN for a single value."""
+        return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else float("nan")
+
+    @property
+    def undecided(self) -> bool:
+        """Not the best, but no test says so."""
+        return self.p_value is not None and self.p_value >= SIGNIFICANCE
+
+    def text(self) -> str:
+        """``72.3 ± 1.2`` in percent; a cell with missing trials says so."""
+        total = len(self.values) + len(self.missing)
+        if not self.values:
+            return f"- (0 of {total})"
+        text = f"{100 * self.mean:.1f}" + (f" ± {100 * self.std:.1f}" if self.std == self.std else "")
+        text += UNDECIDED if self.undecided else ""
+        return f"{text} ({len(self.values)} of {total})" if self.missing else text
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method."""
+
+    title: str
+    limit: bool  #: learns from true labels
+    mark: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a table says, in no format yet."""
+
+    title: str
+    select: str
+    heads: tuple[tuple[str, str], ...]  #: column title and metric
+    lines: tuple[Line, ...]
+    trials: int
+    notes: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no cell misses a trial."""
+        return not any(cell.missing for line in self.lines for cell in line.cells)
+
+    def head_texts(self) -> list[str]:
+        """Headings without what all columns share."""
+        columns, metrics = ({head[i] for head in self.heads} for i in (0, 1))
+        many_columns, many_metrics = len(columns) > 1, len(metrics) > 1 or len(columns) == 1
+        return [
+            ", ".join(([column] if many_columns else []) + ([METRIC_TITLES[metric]] if many_metrics else []))
+            for column, metric in self.heads
+        ]
+
+
+Picks = dict[tuple[str, str], dict[int, Picked]]  #: (row title, column title) -> seed -> what is shown
+
+
+def pick_all(suite: Suite, spec: TableSpec, rows: Mapping[str, Row], seeds: Sequence[int]) -> Picks:
+    """For every cell the seeds of which all candidates are there, what the table shows."""
+    picks: Picks = {}
+    for column in suite.columns:
+        for row in suite.rows:
+            cell = picks.setdefault((row.title, column.title), {})
+            for seed in seeds:
+                keys = [trial.key for trial in suite.candidates(column, row, seed, dict(spec.at))]
+                if all(key in rows for key in keys):
+                    cell[seed] = choose([rows[key] for key in keys], spec.select, spec.metrics[0])
+    return picks
+
+
+def build_table(suite: Suite, spec: TableSpec, rows: Mapping[str, Row], seeds: Sequence[int]) -> Table:
+    """The table that ``spec`` asks for, from rows by key."""
+    picks = pick_all(suite, spec, rows, seeds)
+    heads = tuple((column.title, metric) for column in suite.columns for metric in spec.metrics)
+    lines = tuple(_line(suite, row, heads, picks, seeds, spec) for row in suite.rows)
+    columns = [_compared([line.cells[i] for line in lines], [line.limit for line in lines]) for i in range(len(heads))]
+    lines = tuple(replace(line, cells=tuple(column[j] for column in columns)) for j, line in enumerate(lines))
+    return Table(spec.title, spec.select, heads, lines, len(seeds), _notes(spec, lines, picks))
+
+
+def _line(
+    suite: Suite, row: Axis, heads: tuple[tuple[str, str], ...], picks: Picks, seeds: Sequence[int], spec: TableSpec
+) -> Line:
+    cells = []
+    for column, metric in heads:
+        shown = picks[row.title, column]
+        values = {seed: picked.row.value(metric, picked.epoch) for seed, picked in shown.items()}
+        values = {seed: value for seed, value in values.items() if value == value}
+        cells.append(Cell(values, tuple(seed for seed in seeds if seed not in values)))
+    first = suite.candidates(suite.columns[0], row, 0)[0]
+    by_risk = any(not picked.row.by_likelihood for c in suite.columns for picked in picks[row.title, c.title].values())
+    mark = BY_RISK if by_risk and spec.select == "label-free" else ""
+    return Line(row.title, first.ordinary, mark, tuple(cells))
+
+
+def _compared(cells: list[Cell], limits: list[bool]) -> list[Cell]:
+    """Mark the best of a column that learns from complementary labels, and test the others against it."""
+    rivals = [i for i, cell in enumerate(cells) if cell.values and not limits[i]]
+    if len(rivals) < 2:
+        return cells
+    best = max(rivals, key=lambda i: cells[i].mean)
+    others = [i for i in rivals if i != best]
+    tested = {i: p for i in others if (p := paired_p_value(cells[best].values, cells[i].values)) is not None}
+    marked = list(cells)
+    marked[best] = replace(cells[best], best=True)
+    for i, p_value in zip(tested, holm(list(tested.values())), strict=True):
+        marked[i] = replace(cells[i], p_value=p_value)
+    return marked
+
+
+def paired_p_value(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
+    """Two-sided paired t-test over the shared seeds; None where there are too few to tell."""
+    shared = sorted(set(first) & set(second))
+    difference = np.array([first[seed] - second[seed] for seed in shared])
+    if len(shared) < 2:
+        return None
+    if np.ptp(difference) < ROUNDING:  # the same difference each time
+        return 1.0 if abs(difference[0]) < ROUNDING else 0.0
+    from scipy import stats
+
+    return float(stats.ttest_1samp(difference, 0.0).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjustment: the k-th smallest of m is multiplied by m - k + 1, never falling below the one before.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    steps = np.asarray(p_values, dtype=np.float64)[order] * np.arange(len(order), 0, -1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else []
+    return adjusted.tolist()
+
+
+def _notes(spec: TableSpec, lines: Sequence[Line], picks: Picks) -> tuple[str, ...]:
+    """What a reader must know."""
+    shown = [picked.row for cell in picks.values() for picked in cell.values()]
+    notes = [SELECTED_BY[spec.select] + "".join(f", {key} = {value:g}" for key, value in spec.at)]
+    if spec.select == "label-free" and shown:
+        sources = sorted({row.judge.transition_source for row in shown})
+        notes[0] += f"; Q {' or '.join(sources)}"
+    if any(line.mark for line in lines):
+        notes.append(f"{BY_RISK} no class probabilities: chosen by the unbiased 0-1 risk under Q")
+    if any(cell.undecided for line in lines for cell in line.cells):
+        level = f"{100 * SIGNIFICANCE:.0f} %"
+        notes.append(f"{UNDECIDED} not significantly below the best (paired t-test over shared seeds, Holm, {level})")
+    return (*notes, *_data_notes(shown))
+
+
+def _data_notes(rows: Sequence[Row]) -> list[str]:
+    """Data that are not what their name says, or not the same everywhere."""
+    seen = {
+        (row.config["dataset"], tuple(row.config.get("classes", ())), row.provenance["data"]["fingerprint"])
+        for row in rows
+    }
+    unofficial = {row.config["dataset"] for row in rows if not row.provenance["data"]["official"]}
+    notes = [f"{name}: not the official file" for name in sorted(unofficial)]
+    if len(seen) > len({(name, classes) for name, classes, _ in seen}):
+        notes.append("runs saw DIFFERENT data under one name: do not compare them")
+    return notes

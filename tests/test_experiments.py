@@ -1,0 +1,217 @@
+"""Running suites: no true label leaks, runs do not depend on their neighbours, results are what they say."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from suites import SMALL
+from wcll.checks import InputError, InputTypeError
+from wcll.datasets import Dataset, Split, load_dataset
+from wcll.evaluation import Confusion, complementary_log_likelihood, select
+from wcll.experiments import Trial, parse_suite, plan, runner
+from wcll.experiments.containers import Clean, Ordinary, Weak
+from wcll.experiments.execute import Tasks, run_suite, run_unit
+from wcll.experiments.runner import train
+from wcll.experiments.tasks import class_sizes, loss_context, make_task, split_test
+from wcll.labels.weights import eq13
+
+CPU = torch.device("cpu")
+BASE = {
+    **{"dataset": "digits", "loss": "wcll", "lr": 1e-2, "seed": 0, "imbalance": "eq6", "minority": [0], "p": 2},
+    **{"n_majority": 60, "labels": "inverse-size", "epochs": 3, "batch_size": 64, "dtype": "float64"},
+}
+
+
+def trial(**changes):
+    return Trial.of({**BASE, **changes})
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_dataset("digits")
+
+
+@pytest.fixture(scope="module")
+def suite():
+    return parse_suite(SMALL, "small")
+
+
+@pytest.fixture(scope="module")
+def rows(suite):
+    return run_suite(suite, [0], CPU)
+
+
+def trained(one, task):
+    data = task.limit or task.train
+    labels = task.limit.y if task.limit else task.train.ybar
+    contexts = [loss_context(one, task, labels)]
+    return train([one], contexts, data, task.valid, task.test.x, task.judge, device=CPU)
+
+
+@pytest.mark.parametrize("loss", ["wcll", "forward", "free"])
+@pytest.mark.parametrize("pi", ["recovered", "declared"])
+def test_corrupted_true_labels_change_no_parameter_and_no_selection(digits, loss, pi):
+    one = trial(loss=loss, assume="inverse-size", judge="inverse-size", pi=pi)
+    clean = trained(one, make_task(one, digits))
+    own = Split(digits.train.x.copy(), digits.train.y.copy())
+    task = make_task(one, dataclasses.replace(digits, train=own))
+    own.y[:] = np.random.default_rng(0).integers(0, 10, len(own.y))  # all that is left of the truth
+    task.test.y[:] = 0
+    corrupted = trained(one, task)
+    for a, b in zip(clean.model.parameters(), corrupted.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    scores = [[-score[0, 0] for score in recording.scores] for recording in (clean, corrupted)]
+    assert scores[0] == scores[1]
+    assert select([scores[0]]) == select([scores[1]])
+    assert all(np.array_equal(a, b) for a, b in zip(clean.tables.values(), corrupted.tables.values(), strict=True))
+
+
+def test_training_cannot_be_given_true_labels(digits):
+    one = trial()
+    task = make_task(one, digits)
+    assert task.limit is None  # not even made
+    assert {field.name for field in dataclasses.fields(Weak)} == {"x", "ybar"}
+    ordinary = dataclasses.replace(task, limit=Ordinary(task.train.x, task.train.ybar))
+    with pytest.raises(InputTypeError, match="data: expected complementary labels for loss 'wcll', got Ordinary"):
+        trained(one, ordinary)
+    with pytest.raises(InputTypeError, match="data: expected complementary labels for loss 'wcll', got Clean"):
+        train([one], [loss_context(one, task, task.train.ybar)], Clean(task.train.x, task.train.ybar), None, task.test.x,
+              task.judge, device=CPU)  # fmt: skip
+
+
+def test_the_training_module_knows_no_container_of_test_labels():
+    tree = ast.parse(Path(inspect.getfile(runner)).read_text())
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert not {"Clean", "Task", "Confusion"} & (names | imported)
+    assert "test" not in attributes
+
+
+def test_the_draws_are_what_the_trial_says(digits):
+    task = make_task(trial(validation=0.2), digits)
+    assert task.declared.sizes.tolist() == [30] + [60] * 9
+    assert len(task.train.ybar) == 570
+    assert len(task.valid.ybar) == 6 + 12 * 9
+    assert len(task.test.y) + 1348 == 1797 or abs(len(task.test.y) - 449) < 10
+    images = torch.cat([task.train.x, task.valid.x, task.test.x]).flatten(1)
+    assert (
+        len(images.unique(dim=0)) >= len(images) - 3
+    )  # nothing is in two parts (digits itself repeats next to nothing)
+    assert task.train.x.min() == 0
+    assert task.train.x.max() == 1
+
+
+def test_training_sets_do_not_depend_on_validation(digits):
+    small, large = (make_task(trial(validation=share), digits) for share in (0.05, 0.2))
+    assert torch.equal(small.train.x, large.train.x)
+    assert np.array_equal(small.train.ybar, large.train.ybar)
+    assert make_task(trial(validation=0), digits).valid is None
+
+
+def test_methods_of_a_cell_share_their_draws(digits):
+    tasks = [make_task(trial(loss=loss), digits) for loss in ("wcll", "pc", "cross-entropy")]
+    assert all(np.array_equal(tasks[0].train.ybar, task.train.ybar) for task in tasks)
+    assert tasks[2].limit is not None
+    assert (tasks[2].limit.y != tasks[2].train.ybar).all()
+    assert not np.array_equal(tasks[0].train.ybar, make_task(trial(seed=1), digits).train.ybar)
+
+
+def test_beliefs_weights_and_resampling(digits):
+    task = make_task(trial(), digits)
+    declared = loss_context(trial(pi="declared"), task, task.train.ybar)
+    ratio = np.asarray(declared.weight) / eq13(1 / task.declared.sizes)
+    assert np.allclose(ratio, ratio[0])
+    recovered = loss_context(trial(), task, task.train.ybar)
+    assert not np.allclose(np.asarray(recovered.weight), np.asarray(declared.weight))
+    true = loss_context(trial(loss="forward", assume="true"), task, task.train.ybar)
+    assert np.allclose(true.transition, task.declared.transition, atol=1e-15)
+    over = make_task(trial(resample="over-by-y", loss="cross-entropy"), digits)
+    assert np.bincount(over.limit.y).tolist() == [60] * 10
+    under = make_task(trial(resample="under"), digits)
+    assert np.ptp(np.bincount(under.train.ybar)) == 0
+    noisy = make_task(trial(noise=0.5, loss="cross-entropy"), digits)
+    assert 0.4 < (noisy.limit.y == noisy.train.ybar).mean() < 0.6
+
+
+def test_class_sizes_of_every_profile():
+    have = np.array([100, 100, 100, 100])
+    assert class_sizes(trial(imbalance="long-tailed", p=10, minority=None, n_majority=80), have).tolist() == [
+        80,
+        37,
+        17,
+        8,
+    ]
+    assert class_sizes(trial(imbalance="step", p=10, minority=None, n_majority=80), have).tolist() == [80, 80, 8, 8]
+    plain = trial(imbalance="none", p=None, minority=None, n_majority=None)
+    assert class_sizes(plain, np.array([100, 50, 100, 100])).tolist() == [90, 45, 90, 90]
+    with pytest.raises(InputError, match="n_majority: expected at most 133 samples of class 0 in digits, got"):
+        make_task(trial(n_majority=500), load_dataset("digits"))
+
+
+def test_a_test_split_keeps_groups_whole():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(60), 3)
+    y = np.repeat(rng.integers(0, 3, 60), 3)
+    x = groups[:, None].astype(np.float64)
+    pool, test = split_test(Split(x, y, groups), trial())
+    assert not set(pool.x.ravel()) & set(test.x.ravel())
+    assert len(pool.y) + len(test.y) == 180
+    assert 0.2 < len(test.y) / 180 < 0.3
+
+
+def test_rows_hold_what_the_predictions_were(digits):
+    one = trial(judge="inverse-size")
+    task = make_task(one, digits)
+    recording = trained(one, task)
+    (row,) = run_unit([one], task, CPU)
+    last = recording.predicted[-1][0]
+    assert last.dtype == np.uint8
+    confusion = Confusion.of(task.test.y, last.astype(np.int64), 10)
+    assert row.metrics["accuracy"] == pytest.approx(confusion.accuracy)
+    assert row.metrics["balanced_accuracy"] == pytest.approx(confusion.balanced_accuracy)
+    assert row.metrics["macro_f1"] == pytest.approx(confusion.macro_f1)
+    assert row.metrics["minority_recall"] == pytest.approx(confusion.recall[0])
+    assert row.history["confusion"][-1] == confusion.counts.tolist()
+    assert np.sum(row.history["held_out"][0]) == len(task.valid.ybar)
+    assert row.curve("accuracy")[-1] == pytest.approx(confusion.accuracy)
+    logits = recording.model(task.valid.x)[0].detach()
+    expected = complementary_log_likelihood(task.valid.ybar, logits.softmax(-1).numpy(), task.judge.transition)
+    assert (row.history["log_likelihood"][-1], row.history["log_likelihood_se"][-1]) == pytest.approx(expected)
+    assert row.provenance["data"] == {"fingerprint": digits.fingerprint, "official": True}
+    assert row.provenance["seconds"] > 0
+
+
+def test_together_equals_alone(suite, rows):
+    for unit in plan(list(suite.all_trials([0])), together=1)[::5]:
+        (alone,) = run_unit(unit.trials, Tasks(load_dataset).of(unit), CPU)
+        other = rows[alone.key]
+        assert alone.history["correct"] == other.history["correct"]
+        assert alone.held_out_scores() == pytest.approx(other.held_out_scores(), abs=1e-10)
+
+
+def test_losses_without_probabilities_are_judged_by_the_risk(rows):
+    by_loss = {row.config["loss"]: row for row in rows.values()}
+    assert by_loss["pc"].history["log_likelihood"] is None
+    assert not by_loss["pc"].by_likelihood
+    assert np.isfinite(by_loss["pc"].held_out_scores()).all()
+    assert by_loss["wcll"].held_out_scores()[0] == -by_loss["wcll"].history["log_likelihood"][0]
+
+
+def test_many_classes_are_recorded_whole():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(300), 4)
+    data = Dataset("many", tuple(map(str, range(300))), Split(rng.random((1200, 4)), y), Split(rng.random((1200, 4)), y),
+                   1.0, True, "x", "here")  # fmt: skip
+    one = trial(
+        imbalance="none", minority=None, p=None, n_majority=2, labels="uniform", epochs=1, validation=0.3, loss="log"
+    )
+    recording = trained(one, make_task(one, data))
+    assert recording.predicted[0].dtype == np.uint16

@@ -1,0 +1,181 @@
+"""``kill -9`` at any moment, and several processes on one store: nothing is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import time
+
+import pytest
+
+from suites import MAIN, SMALL, start
+from wcll.cli.app import run
+from wcll.experiments import Store, load_suite
+
+KILLS = int(os.environ.get("WCLL_KILLS", "3"))  # `make torture` asks for ten
+
+#: Dies when the second unit's rows are in the file but not committed: a tiny cache spills them into it.
+DIES_IN_A_WRITE = """
+import os, signal, sys
+from wcll.experiments import store
+class Dying(store.Store):
+    def add(self, rows):
+        self.connection.execute("PRAGMA cache_size = 1")
+        self.connection.execute("PRAGMA cache_spill = 1")
+        Dying.writes = getattr(Dying, "writes", 0) + 1
+        self.connection.set_trace_callback(
+            lambda text: os.kill(os.getpid(), signal.SIGKILL) if text == "COMMIT" and Dying.writes == 2 else None)
+        return super().add(rows)
+import wcll.experiments
+wcll.experiments.Store = Dying
+from wcll.cli.app import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+#: Writes the keys of every run that it has trained to the file in KEYS.
+LOGS = """
+import os, sys
+import wcll.experiments.execute as execute
+plain = execute.run_unit
+def logged(trials, *rest):
+    rows = plain(trials, *rest)
+    handle = os.open(os.environ["KEYS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(handle, "".join(f"{os.getpid()} {row.key}\\n" for row in rows).encode())
+    os.close(handle)
+    return rows
+execute.run_unit = logged
+from wcll.cli.app import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(SMALL)
+    return tmp_path
+
+
+def command(store):
+    return ["run", "small.toml", "--store", str(store), "--together", "3"]
+
+
+def keys():
+    return sorted(trial.key for trial in load_suite("small.toml").all_trials())
+
+
+def count(path):
+    """Finished runs so far, read beside the process that writes."""
+    if not path.exists():
+        return 0
+    connection = sqlite3.connect(path, timeout=10)
+    try:
+        return connection.execute("SELECT count(*) FROM runs").fetchone()[0]
+    except sqlite3.OperationalError:  # the table is not there yet
+        return 0
+    finally:
+        connection.close()
+
+
+def table(path):
+    assert run(["report", "small.toml", "--store", str(path), "--out", "table.csv"]) == 0
+    with open("table.csv") as file:
+        return file.read()
+
+
+def check(path):
+    with Store(path) as store:
+        assert store.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        assert sorted(row.key for row in store.rows()) == keys()
+        assert store.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+
+
+def test_killed_again_and_again_the_table_is_the_same(folder):
+    path, rng = folder / "killed.sqlite", random.Random(0)
+    moments = ["write", *(rng.uniform(0, 1.5) for _ in range(KILLS - 1))]
+    rng.shuffle(moments)
+    seen = 0
+    for moment in moments:
+        child = start(DIES_IN_A_WRITE if moment == "write" else MAIN, *command(path))
+        if moment != "write":
+            while count(path) <= seen and child.poll() is None:  # it is at work
+                time.sleep(0.02)
+            time.sleep(moment)
+            child.send_signal(signal.SIGKILL)
+        _, error = child.communicate(timeout=120)
+        assert child.returncode in (-signal.SIGKILL, 0), error  # a late kill may find it finished
+        assert moment != "write" or child.returncode == -signal.SIGKILL or seen >= len(keys()) - 3
+        assert seen <= count(path)
+        seen = count(path)
+    assert run(command(path)) == 0
+    check(path)
+    assert run(command(folder / "whole.sqlite")) == 0
+    assert table(path) == table(folder / "whole.sqlite")
+
+
+def trained(log):
+    return sorted(line.split()[1] for line in log.read_text().splitlines())
+
+
+def test_two_processes_share_a_suite(folder):
+    path, log = folder / "shared.sqlite", folder / "keys"
+    environment = {**os.environ, "KEYS": str(log)}
+    children = [start(LOGS, *command(path), env=environment) for _ in range(2)]
+    for child in children:
+        _, error = child.communicate(timeout=180)
+        assert child.returncode == 0, error
+    check(path)
+    assert trained(log) == keys()  # each once
+    assert len({line.split()[0] for line in log.read_text().splitlines()}) == 2  # both did some
+
+
+def test_a_process_finishes_the_share_of_one_that_was_killed(folder):
+    path, log = folder / "shared.sqlite", folder / "keys"
+    environment = {**os.environ, "KEYS": str(log)}
+    first, second = (start(LOGS, *command(path), env=environment) for _ in range(2))
+    while count(path) < 4 and first.poll() is None:
+        time.sleep(0.02)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    _, error = second.communicate(timeout=180)
+    assert second.returncode == 0, error
+    check(path)
+    assert len(trained(log)) - len(set(trained(log))) <= 3  # at most the unit that the dead one had not written
+
+
+def test_control_c_says_how_to_go_on(folder):
+    path = folder / "stopped.sqlite"
+    child = start(MAIN, *command(path))
+    while count(path) < 1 and child.poll() is None:
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    _, error = child.communicate(timeout=60)
+    assert child.returncode == 130, error
+    assert "the same command goes on from there" in error
+    assert "Traceback" not in error
+    with Store(path) as store:
+        assert store.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+    assert run(command(path)) == 0
+    check(path)
+
+
+def test_a_finished_suite_opens_no_data(folder, monkeypatch, capsys):
+    path = folder / "done.sqlite"
+    assert run([*command(path), "--trials", "1"]) == 0
+    first = capsys.readouterr()
+
+    def refuse(*arguments):
+        raise AssertionError("data were opened")
+
+    monkeypatch.setattr("wcll.datasets.load_dataset", refuse)
+    monkeypatch.setattr("wcll.experiments.execute.make_task", refuse)
+    assert run([*command(path), "--trials", "1"]) == 0
+    again = capsys.readouterr()
+    assert "nothing is left to do" in again.err
+    assert again.out == first.out
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert run([*command(path), "--trials", "2", "--dry-run"]) == 0
+    assert "32 runs, 16 of them in" in capsys.readouterr().out

@@ -1,0 +1,170 @@
+"""The store: claims, heartbeats, schemas, and files that are not stores."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from suites import MAIN, SMALL, start
+from wcll.checks import InputError
+from wcll.cli.app import run
+from wcll.experiments import Row, Store, store
+from wcll.experiments.owner import STALE, Owner
+
+KEYS = ["a", "b", "c"]
+
+
+def row(key, accuracy=0.5):
+    return Row(
+        key, {"dataset": "digits", "loss": "wcll"}, {"accuracy": accuracy}, {"correct": [[1, 2]]}, {"seconds": 1.0}
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store.sqlite"
+
+
+def elsewhere(token="other"):
+    return Owner(token, "another machine", 1, "0")
+
+
+def test_rows_come_back_as_they_were(path):
+    with Store(path) as one:
+        assert one.add([row("a"), row("b", 0.25)]) == 2
+        assert one.add([row("a", 0.75)]) == 0  # what is there stays
+        assert one.finished(KEYS) == {"a", "b"}
+    with Store(path) as again:
+        assert [r.to_dict() for r in again.rows()] == [row("a").to_dict(), row("b", 0.25).to_dict()]
+        assert [r.key for r in again.rows(["b", "zz", "a"])] == ["b", "a"]
+        assert again.connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+
+
+def test_a_claim_keeps_others_out_until_it_is_released(path):
+    me = Owner.here()
+    with Store(path) as one:
+        one.add([row("a")])
+        assert one.claim(KEYS, elsewhere()) == ["b", "c"]
+        assert one.claim(KEYS, me) is None
+        assert one.claim(["a"], me) == []  # all done
+        one.release(elsewhere())
+        assert one.claim(KEYS, me) == ["b", "c"]
+        assert one.claim(KEYS, me) == ["b", "c"]  # my own
+        one.add([row("b"), row("c")])
+        assert one.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+
+
+def test_a_silent_owner_elsewhere_loses_its_claim(path):
+    with Store(path) as one:
+        one.claim(KEYS, elsewhere())
+        one.connection.execute("UPDATE claims SET heartbeat = ?", (time.time() - STALE - 1,))
+        one.beat(elsewhere())
+        assert one.claim(KEYS, Owner.here()) is None
+        one.connection.execute("UPDATE claims SET heartbeat = ?", (time.time() - STALE - 1,))
+        assert one.claim(KEYS, Owner.here()) == KEYS
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc: dead owners are known by their silence")
+def test_a_dead_owner_here_loses_its_claim_at_once(path):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    here = Owner.here()
+    started = __import__("wcll.experiments.owner", fromlist=["_start_of"])._start_of(child.pid)
+    owner = Owner("child", here.host, child.pid, started)
+    with Store(path) as one:
+        one.claim(KEYS, owner)
+        assert one.claim(KEYS, here) is None
+        reborn = Owner("child", here.host, child.pid, "1")  # the same number, another process
+        assert not reborn.alive(here, silent=False)
+        child.kill()
+        child.wait()
+        assert one.claim(KEYS, here) == KEYS
+
+
+def test_an_older_schema_is_brought_up_to_date(path, monkeypatch):
+    with Store(path) as one:
+        one.add([row("a")])
+    added = (*store.MIGRATIONS, "ALTER TABLE runs ADD COLUMN note TEXT; CREATE INDEX by_time ON runs (finished)")
+    monkeypatch.setattr(store, "MIGRATIONS", added)
+    with Store(path) as one:
+        assert one.connection.execute("PRAGMA user_version").fetchone()[0] == 2
+        assert [r.key for r in one.rows()] == ["a"]
+    monkeypatch.undo()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"expected a store of schema 1 or older, got .* of schema 2; update wcll"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+def foreign(path):
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE mine (x)")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: p.write_text("not a database, by any means" * 50), "which is not one (file is not a database)"),
+        (foreign, "a database of something else"),
+        (lambda p: p.mkdir(), "--store: expected a file, got"),
+    ],
+    ids=["text", "foreign", "folder"],
+)
+@pytest.mark.parametrize("command", [["run", "digits"], ["results"]], ids=["run", "results"])
+def test_files_that_are_not_stores_are_left_alone(make, message, command, path, capsys):
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+    assert run([*command, "--store", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error or "unable to open" in error
+    assert error.count("\n") == 1
+    assert before is None or path.read_bytes() == before
+
+
+def test_places_where_no_store_can_be(tmp_path, capsys):
+    assert run(["run", "digits", "--store", str(tmp_path / "no" / "x.sqlite")]) == 2
+    assert "--store: expected a folder that can be written" in capsys.readouterr().err
+    assert run(["results", "--store", str(tmp_path / "x.sqlite")]) == 2
+    assert "which does not exist; run a suite first" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder(tmp_path, capsys):
+    tmp_path.chmod(0o500)
+    assert run(["run", "digits", "--store", str(tmp_path / "x.sqlite")]) == 2
+    assert "--store: expected a folder that can be written" in capsys.readouterr().err
+
+
+def test_a_full_disk_loses_nothing(tmp_path, path):
+    """Files may not grow past a few pages, as on a disk without space: one line, and the store as it was."""
+    suite = tmp_path / "small.toml"
+    suite.write_text(SMALL)
+    with Store(path) as one:
+        one.add([row("a")])
+    shutil.copy(path, tmp_path / "before.sqlite")
+
+    def no_space():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (32_000, 32_000))
+
+    child = start(MAIN, "run", str(suite), "--store", str(path), "--trials", "1", preexec_fn=no_space)
+    _, error = child.communicate(timeout=120)
+    assert child.returncode == 2, error
+    last = error.strip().splitlines()[-1]
+    assert "--store: expected a file that can be written" in last
+    assert "free space" in last
+    assert "Traceback" not in error
+    with Store(path) as one:
+        assert one.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        assert [r.to_dict() for r in one.rows()] == [row("a").to_dict()]
+        assert one.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0

@@ -1,0 +1,131 @@
+"""Trials and suites: keys, grids, and what is said of a file that is wrong."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from suites import SMALL
+from wcll.checks import InputError
+from wcll.cli.app import run
+from wcll.experiments import Trial, load_suite, packaged_suites, parse_suite, plan
+
+LEAST = {"dataset": "digits", "loss": "wcll", "lr": 1e-3, "seed": 0}
+
+
+def test_the_key_is_a_function_of_meaning():
+    trial = Trial.of(LEAST)
+    assert trial.key == Trial.of({**LEAST, "lr": 0.001, "noise": 0, "weights": "auto"}).key
+    eq6 = {**LEAST, "imbalance": "eq6", "minority": [1]}
+    assert Trial.of({**eq6, "p": 2}).key == Trial.of({**eq6, "p": 2.0}).key
+    different = [{"lr": 2e-3}, {"seed": 1}, {"loss": {"name": "wcll", "reading": "alg1"}}, {"weights": "none"}]
+    different += [{"pi": "declared"}, {"epochs": 7}, {"model": {"name": "mlp", "hidden": 9}}, {"judge": "true"}]
+    assert len({trial.key, *(Trial.of({**LEAST, **change}).key for change in different)}) == 1 + len(different)
+
+
+def test_a_field_that_is_not_used_leaves_no_trace_in_the_key():
+    assert not {"p", "minority", "bias", "resample"} & set(Trial.of(LEAST).config())
+    assert None not in Trial.of(LEAST).config().values()
+
+
+def test_keys_do_not_change_by_accident():
+    """Results of earlier versions are found by these; if this fails, every store is orphaned."""
+    assert Trial.of(LEAST).key == "6160664d86026604c76c4cf9"
+
+
+def test_every_packaged_suite_reads():
+    for name in packaged_suites():
+        suite = load_suite(name)
+        assert len({trial.key for trial in suite.all_trials()}) == len(list(suite.all_trials()))
+
+
+def test_grid_rows_and_columns_multiply():
+    suite = parse_suite(SMALL, "small")
+    trials = list(suite.all_trials())
+    assert len(trials) == 3 * 2 * 4 * 2
+    assert [trial.seed for trial in trials] == sorted(trial.seed for trial in trials)
+    assert {trial.model for trial in trials} == {"linear", "mlp"}
+
+
+def test_a_rows_own_setting_takes_the_place_of_the_grids():
+    text = SMALL.replace('loss = "pc"', 'loss = "pc"\nlr = 5e-3')
+    suite = parse_suite(text, "small")
+    assert [t.lr for t in suite.candidates(suite.columns[0], suite.rows[1], 0)] == [5e-3]
+    assert [t.lr for t in suite.candidates(suite.columns[0], suite.rows[0], 0)] == [1e-3, 1e-2]
+
+
+def test_plan_groups_what_shares_data_and_is_blind_to_what_is_left():
+    trials = list(parse_suite(SMALL, "small").all_trials())
+    units = plan(trials, together=64)
+    assert sorted(len(unit.trials) for unit in units) == [2] * 6 + [6] * 6  # the limit sees other labels
+    assert len(plan(trials, together=1)) == len(trials)
+    assert sorted(key for unit in units for key in unit.keys) == sorted(trial.key for trial in trials)
+    for unit in units:
+        assert len({(t.seed, t.model, t.dataset, t.ordinary) for t in unit.trials}) == 1
+
+
+def change(old: str, new: str) -> str:
+    assert old in SMALL
+    return SMALL.replace(old, new, 1)
+
+
+BAD = [
+    ("title = = 3", "suite.toml: expected TOML, got Invalid value (at line 1, column 9)"),
+    (change("p = 2", "q = 2"), "suite.toml, line 9: setting: expected one of"),
+    (change("epochs = 12", "epoch = 12"), "line 14: setting: expected one of .* got 'epoch'; did you mean 'epochs'?"),
+    (change('loss = "wcll"', 'loss = "wcl"'), "line 29: loss: expected one of .* got 'wcl'; did you mean 'wcll'?"),
+    (change('loss = "pc"', 'los = "pc"'), "line 32: setting: .* got 'los'; did you mean 'loss'?"),
+    (change("lr = [1e-3, 1e-2]", "lr = [1e-3, -1]"), "line 18: lr: expected a number above 0, got -1"),
+    (change("lr = [1e-3, 1e-2]", "lr = 1e-3"), "line 18: lr: expected a list of values in \\[grid\\], got 0.001"),
+    (change("hidden = 16", "hiden = 16"), "line 26: option of model 'mlp': .* did you mean 'hidden'?"),
+    (change("[grid]", "[gird]"), "line 17: key: expected one of .* did you mean 'grid'?"),
+    (change('select = "label-free"', 'select = "labelfree"'), "line 45: select: .* did you mean 'label-free'?"),
+    (change('"macro_f1"', '"macrof1"'), "line 44: metric: .* did you mean 'macro_f1'?"),
+    (change('select = "label-free"', 'select = "last"'), "line 43: at: expected a value of lr for select = 'last'"),
+    (change("trials = 3", "trials = 0"), "line 3: trials: expected a whole number from 1, got 0"),
+    (change("minority = [0]\n", ""), "minority: expected classes for imbalance = 'eq6', got none"),
+    (change('labels = "inverse-size"', 'labels = "inverse"'), "line 11: labels: .* did you mean 'inverse-size'?"),
+    (change("epochs = 12", "seed = 1"), "line 14: setting: expected one of"),
+    (change('title = "mlp"', 'title = "linear"'), "line 25: title: expected a different one for each of \\[\\[columns\\]\\]"),
+    (SMALL.split("[[rows]]")[0], "suite.toml: expected at least one \\[\\[rows\\]\\] table"),
+    (change('assume = "inverse-size"', 'assume = 3'), "line 37: assume: expected one of .*, got 3"),
+    (change("[grid]", "[[grid]]"), "line 17: grid: expected a table, \\[grid\\]"),
+    (change('loss = "pc"', 'loss = ["pc"]'), "line 32: loss: expected a name, or"),
+    (change("n_majority = 60", "n_majority = 6.5"), "line 10: n_majority: expected a whole number from 1, got 6.5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD, ids=[re.sub(r"\W+", "-", m)[:50] for _, m in BAD])
+def test_what_is_wrong_is_said_with_its_line(text, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suite.toml").write_text(text)
+    assert run(["run", "suite.toml"]) == 2
+    error = capsys.readouterr().err
+    assert re.search(message.replace("(at line 1, column 9)", r"\(at line 1, column 9\)"), error), error
+    assert error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["suite.toml"]  # no store was made
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("digit", "suite: expected one of .* got 'digit'; did you mean 'digits'?"),
+        ("no/such.toml", "suite: expected a file, got no/such.toml, which does not exist"),
+    ],
+)
+def test_unknown_suites(name, message, capsys):
+    assert run(["run", name]) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_a_file_that_is_not_text(tmp_path, capsys):
+    (tmp_path / "x.toml").write_bytes(b"\xff\xfe")
+    assert run(["run", str(tmp_path / "x.toml")]) == 2
+    assert "expected UTF-8 text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["dataset", "loss", "lr", "seed"])
+def test_a_trial_needs_its_parts(missing):
+    with pytest.raises(InputError, match=f"{missing}: expected a value, got none"):
+        Trial.of({key: value for key, value in LEAST.items() if key != missing})

@@ -1,0 +1,178 @@
+"""Tables are pure functions of rows: what is best, what is missing, what a test can tell, in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from suites import SMALL
+from wcll.checks import InputError
+from wcll.experiments import Row, parse_suite
+from wcll.report.choose import choose
+from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
+from wcll.report.suite_page import suite_page
+from wcll.report.tables import Cell, build_table, holm, paired_p_value
+
+SUITE = parse_suite(SMALL, "small")
+SEEDS = range(3)
+
+
+def made(trial, quality, rng):
+    """A row of a run that gets better over its 12 epochs, with as much noise as a real one."""
+    sizes, epochs = np.full(10, 40), trial.epochs
+    rise = np.linspace(0.3, 1.0, epochs)[:, None]
+    correct = rng.binomial(40, np.clip(quality * rise, 0, 1), size=(epochs, 10))
+    tables = np.array([np.diag(c) + np.roll(np.diag(40 - c), 1, axis=1) for c in correct])
+    history = {
+        "sizes": [30] + [60] * 9, "test_sizes": sizes.tolist(), "checkpoints": list(range(1, epochs + 1)),
+        "correct": correct.tolist(), "confusion": tables.tolist(), "train_loss": [1.0] * epochs,
+        "log_likelihood": (-2 + 0.1 * quality * rise[:, 0]).tolist() if trial.loss != "pc" else None,
+        "log_likelihood_se": [0.01] * epochs, "held_out": (tables[:, ::-1] + 1).tolist(), "train_labels": [1] * 10,
+        "judge": {"transition": ((1 - np.eye(10)) / 9).tolist(), "transition_source": "assumed",
+                  "prior": [0.1] * 10, "prior_source": "estimated", "totals": None},
+    }  # fmt: skip
+    provenance = {"seconds": 1.0, "device": "x86_64", "commit": "abc", "wcll": "0", "torch": "0", "numpy": "0",
+                  "python": "3", "data": {"fingerprint": "f", "official": False}}  # fmt: skip
+    row = Row(trial.key, trial.config(), {}, history, provenance)
+    return Row(row.key, row.config, {"accuracy": row.value("accuracy", epochs)}, history, provenance)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    quality = {"wcll": 0.7, "pc": 0.4, "forward": 0.72, "cross-entropy": 0.95}
+    return {t.key: made(t, quality[t.loss] * (1 if t.lr > 5e-3 else 0.8), rng) for t in SUITE.all_trials()}
+
+
+@pytest.fixture(scope="module")
+def table(rows):
+    return build_table(SUITE, SUITE.tables[0], rows, SEEDS)
+
+
+def test_figures_are_those_of_the_rows(rows, table):
+    column, row = SUITE.columns[1], SUITE.rows[2]
+    values = []
+    for seed in SEEDS:
+        candidates = [rows[trial.key] for trial in SUITE.candidates(column, row, seed)]
+        picked = choose(candidates, "label-free", "accuracy")
+        assert picked.row.config["lr"] == 1e-2
+        values.append(picked.row.value("accuracy", picked.epoch))
+    cell = table.lines[2].cells[2]
+    assert list(cell.values.values()) == values
+    assert (cell.mean, cell.std) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
+    assert cell.text() == f"{100 * np.mean(values):.1f} ± {100 * np.std(values, ddof=1):.1f}" + "°" * cell.undecided
+
+
+def test_the_limit_never_wins_and_one_rival_does(table):
+    for i in range(4):
+        best = [line.title for line in table.lines if line.cells[i].best]
+        assert len(best) == 1
+        assert best[0] != "limit"
+    assert [line.limit for line in table.lines] == [False, False, False, True]
+    assert [line.mark for line in table.lines] == ["", "†", "", ""]
+
+
+def test_paired_tests_with_holm():
+    first, second = {0: 0.5, 1: 0.6, 2: 0.7, 3: 0.8}, {1: 0.55, 2: 0.66, 3: 0.79, 4: 0.1}
+    expected = stats.ttest_rel([0.6, 0.7, 0.8], [0.55, 0.66, 0.79]).pvalue
+    assert paired_p_value(first, second) == pytest.approx(expected)
+    assert paired_p_value(first, first) == 1.0
+    assert paired_p_value({0: 0.5, 1: 0.75}, {0: 0.25, 1: 0.5}) == 0.0  # the same difference each time
+    assert paired_p_value({0: 1.0}, {0: 0.5}) is None
+    assert holm([]) == []
+    assert holm([0.5, 0.01, 0.6]) == pytest.approx([1.0, 0.03, 1.0])
+
+
+def test_missing_trials_are_said(rows):
+    some = dict(rows)
+    gone = [trial.key for trial in SUITE.candidates(SUITE.columns[0], SUITE.rows[0], 1)][:1]
+    gone += [trial.key for seed in SEEDS for trial in SUITE.candidates(SUITE.columns[0], SUITE.rows[1], seed)]
+    for key in gone:
+        del some[key]
+    table = build_table(SUITE, SUITE.tables[0], some, SEEDS)
+    assert table.lines[0].cells[0].missing == (1,)
+    assert "(2 of 3)" in table.lines[0].cells[0].text()
+    assert table.lines[1].cells[0].text() == "- (0 of 3)"
+    assert not table.complete
+    assert "(2 of 3)" in to_markdown(table)
+    assert "(2 of 3)" in suite_page(SUITE, some, SEEDS, "wcll run small")
+
+
+def test_an_oracle_is_marked_wherever_it_appears(rows):
+    text = SMALL.replace('select = "label-free"', 'select = "oracle"')
+    suite = parse_suite(text, "small")
+    table = build_table(suite, suite.tables[0], rows, SEEDS)
+    honest = build_table(SUITE, SUITE.tables[0], rows, SEEDS)
+    assert all(a.cells[0].mean >= b.cells[0].mean for a, b in zip(table.lines, honest.lines, strict=True))
+    for shown in (to_markdown(table), to_latex(table), to_dict(table)["caption"], suite_page(suite, rows, SEEDS, "x")):
+        assert "ORACLE" in shown
+        assert "TEST labels" in shown
+    assert ",oracle," in to_csv([table])
+
+
+def test_last_needs_a_single_candidate(rows):
+    text = SMALL.replace('select = "label-free"', 'select = "last"\nat = { lr = 1e-3 }')
+    suite = parse_suite(text, "small")
+    table = build_table(suite, suite.tables[0], rows, SEEDS)
+    trial = suite.candidates(suite.columns[0], suite.rows[0], 0, {"lr": 1e-3})[0]
+    assert table.lines[0].cells[0].values[0] == rows[trial.key].value("accuracy", 12)
+    assert "lr = 0.001" in to_markdown(table)
+
+
+def test_selection_needs_held_out_labels(rows):
+    row = next(iter(rows.values()))
+    bare = Row(row.key, row.config, row.metrics, {**row.history, "held_out": None}, row.provenance)
+    with pytest.raises(InputError, match="select: expected 'last' for runs without validation labels"):
+        choose([bare, bare], "label-free", "accuracy")
+
+
+def test_notes_say_what_a_reader_must_know(rows, table):
+    text = to_markdown(table)
+    assert "without true labels" in text
+    assert "Q assumed" in text
+    assert "digits: not the official file" in text
+    assert "† no class probabilities" in text
+    other = dict(rows)
+    key, row = next(iter(rows.items()))
+    data = {"data": {"fingerprint": "g", "official": False}}
+    other[key] = Row(key, row.config, row.metrics, row.history, {**row.provenance, **data})
+    suite = parse_suite(SMALL.replace('select = "label-free"', 'select = "last"\nat = { lr = 1e-3 }'), "small")
+    assert "DIFFERENT data" in to_markdown(build_table(suite, suite.tables[0], other, SEEDS))
+
+
+def test_latex_compiles_in_principle(table):
+    text = to_latex(table)
+    assert text.count(r"\\") == 1 + len(table.lines)
+    assert r"\toprule" in text
+    assert r"\textbf{" in text
+    assert not re.search(r"(?<!\\)[%_&](?!\s)", text.replace(" & ", " ")), text
+    assert latex_text("50 % of a_b & {c}") == r"50 \% of a\_b \& \{c\}"
+
+
+def test_csv_has_every_figure(table):
+    lines = list(csv.DictReader(io.StringIO(to_csv([table]))))
+    assert len(lines) == len(table.lines) * len(table.heads)
+    assert float(lines[0]["mean"]) == table.lines[0].cells[0].mean
+    assert {line["metric"] for line in lines} == {"accuracy", "macro_f1"}
+    assert sum(line["best"] == "yes" for line in lines) == len(table.heads)
+
+
+def test_a_table_with_one_trial_has_no_spread_and_no_test(rows):
+    table = build_table(SUITE, SUITE.tables[0], rows, range(1))
+    assert "±" not in to_markdown(table)
+    assert "°" not in to_markdown(table)
+    assert "one trial" in to_markdown(table)
+    assert Cell({0: 0.5}, ()).std != Cell({0: 0.5}, ()).std  # NaN
+
+
+def test_page_is_self_contained(rows):
+    page = suite_page(SUITE, rows, SEEDS, "wcll run small")
+    assert not re.search(r"(src|href)=[\"'](?!#)", page)
+    assert "url(" not in page
+    assert page.count("<svg") == 2 * (3 * len(SUITE.rows) + 1)
+    assert "too few labels" in page or "ok (" in page
