@@ -13,6 +13,7 @@ from typing import Any
 from wcll.atomic import check_target, replacing
 from wcll.checks import InputError, choice, extra
 from wcll.experiments.outcomes import Row
+from wcll.experiments.trial import key_of
 
 ENDINGS = (".json", ".json.gz", ".csv", ".parquet")
 
@@ -67,7 +68,12 @@ def read_rows(path: Path) -> list[Row]:
     try:
         raw = path.read_bytes()
         plain = json.loads(gzip.decompress(raw) if path.name.endswith(".gz") else raw)
-        return [Row(**row) for row in plain]
+        if not isinstance(plain, list):
+            raise ValueError(type(plain).__name__)
+        rows = [Row(**row) for row in plain]
+        if wrong := [row.key for row in rows if row.key != key_of(row.config)]:
+            raise ValueError(f"the run {wrong[0]}, whose settings have another key")
+        return rows
     except (ValueError, TypeError, EOFError, gzip.BadGzipFile) as error:
         raise InputError(str(path), "rows that 'wcll results export' wrote", str(error)) from None
 

@@ -100,7 +100,7 @@ class Trial:
     @property
     def key(self) -> str:
         """The identity of the result."""
-        return blake2b(json.dumps(self.config(), sort_keys=True).encode(), digest_size=12).hexdigest()
+        return key_of(self.config())
 
     @property
     def ordinary(self) -> bool:
@@ -108,8 +108,9 @@ class Trial:
         return LOSSES[self.loss].labels == "ordinary"
 
 
-def _real(key: str, value: Any) -> float:
-    return positive(key, value)
+def key_of(config: Mapping[str, Any]) -> str:
+    """The hash of a configuration."""
+    return blake2b(json.dumps(config, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
 def _share(key: str, value: Any) -> float:

@@ -1,0 +1,166 @@
+"""``wcll run``, ``report`` and ``results`` as a user sees them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from suites import SMALL
+from wcll.cli.app import run
+from wcll.experiments import Store
+
+ONE = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 2")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("results")
+    (path / "one.toml").write_text(ONE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        assert run(["run", "one.toml", "--store", "s.sqlite"]) == 0
+    return path
+
+
+@pytest.fixture(autouse=True)
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def fails(arguments, capsys):
+    assert run(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "tex", "csv"])
+def test_report_in_every_format(ending, capsys):
+    assert run(["report", "one.toml", "--store", "s.sqlite", "--out", f"r.{ending}"]) == 0
+    with open(f"r.{ending}") as file:
+        assert "forward" in file.read()
+
+
+def test_report_prints_what_run_printed(capsys):
+    assert run(["run", "one.toml", "--store", "s.sqlite"]) == 0
+    first = capsys.readouterr().out
+    assert run(["report", "one.toml", "--store", "s.sqlite"]) == 0
+    assert capsys.readouterr().out == first
+    assert "linear, accuracy %" in first
+    assert run(["report", "one.toml", "--store", "s.sqlite", "--trials", "3"]) == 0
+    assert "(2 of 3)" in capsys.readouterr().out
+
+
+def test_report_of_another_ending(capsys):
+    assert "--out (ending): expected one of '.html'" in fails(
+        ["report", "one.toml", "--store", "s.sqlite", "--out", "r.doc"], capsys
+    )
+
+
+def test_list_and_filter(capsys):
+    assert run(["results", "--store", "s.sqlite"]) == 0
+    assert "32 runs" in capsys.readouterr().out
+    assert run(["results", "--store", "s.sqlite", "--where", "loss=wcll", "--where", "lr=0.010", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 4
+    assert all(row["loss"] == "wcll" and row["lr"] == 0.01 for row in rows)
+    assert "did you mean 'loss'" in fails(["results", "--store", "s.sqlite", "--where", "los=wcll"], capsys)
+    assert "--where: expected name=value" in fails(["results", "--store", "s.sqlite", "--where", "loss"], capsys)
+
+
+def test_export_and_import_are_lossless(capsys):
+    for name in ("all.json", "all.json.gz"):
+        assert run(["results", "export", name, "--store", "s.sqlite"]) == 0
+        assert run(["results", "import", name, "--store", f"{name}.sqlite"]) == 0
+        assert "32 of 32 runs were new" in capsys.readouterr().err
+        with Store(Path("s.sqlite")) as a, Store(Path(f"{name}.sqlite")) as b:
+            assert {r.key: r.to_dict() for r in a.rows()} == {r.key: r.to_dict() for r in b.rows()}
+    assert run(["results", "import", "all.json", "--store", "s.sqlite"]) == 0
+    assert "0 of 32 runs were new" in capsys.readouterr().err
+
+
+def test_flat_exports(capsys):
+    assert run(["results", "export", "flat.csv", "--store", "s.sqlite", "--where", "loss=pc"]) == 0
+    with open("flat.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 8
+    assert {line["loss"] for line in lines} == {"pc"}
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert run(["results", "export", "flat.parquet", "--store", "s.sqlite"]) == 0
+    table = parquet.read_table("flat.parquet")
+    assert table.num_rows == 32
+    assert "accuracy" in table.column_names
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_shards(ending, folder, capsys):
+    assert run(["results", "export", f"part.{ending}", "--store", "s.sqlite", "--shard", "20kB"]) == 0
+    parts = sorted(folder.glob(f"part-*.{ending}"))
+    assert all(part.stat().st_size <= 20_000 for part in parts)
+    if ending == "json":
+        assert len(parts) > 1
+        rows = [row for part in parts for row in json.loads(part.read_text())]
+        assert len({row["key"] for row in rows}) == 32
+    capsys.readouterr()
+    assert "--shard: expected at least" in fails(
+        ["results", "export", "x.json", "--store", "s.sqlite", "--shard", "300"], capsys
+    )
+    assert "--shard: expected a size such as 15MB" in fails(
+        ["results", "export", "x.json", "--store", "s.sqlite", "--shard", "big"], capsys
+    )
+    assert not (folder / "x.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [(b"[", "a.json"), (b"{}", "b.json"), (b'[{"a": 1}]', "c.json"), (b'[{"key": "k", "config": {}, "metrics": {}, "history": {}, "provenance": {}}]', "h.json"), (b"xx", "d.json.gz"),
+     (gzip.compress(b"[{}]")[:-9], "e.json.gz"), (b"3", "f.json"), (b"\xff", "g.json")],
+)  # fmt: skip
+def test_files_that_hold_no_rows(content, name, folder, capsys):
+    (folder / name).write_bytes(content)
+    assert "rows that 'wcll results export' wrote" in fails(
+        ["results", "import", name, "--store", "new.sqlite"], capsys
+    )
+    assert not (folder / "new.sqlite").exists()
+
+
+def test_other_endings(capsys):
+    assert "file ending: expected one of '.json'" in fails(
+        ["results", "export", "x.txt", "--store", "s.sqlite"], capsys
+    )
+    assert "which keeps whole rows" in fails(["results", "import", "flat.csv", "--store", "s.sqlite"], capsys)
+
+
+def test_dry_run_writes_nothing(folder, capsys):
+    before = sorted(folder.iterdir())
+    assert run(["run", "one.toml", "--store", "none.sqlite", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "32 runs, 0 of them in none.sqlite, 32 left" in shown
+    assert "8 groups of 2 to 6 runs that train together" in shown
+    assert "MiB on" in shown
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"digits"', '"mnist"', "dataset 'mnist': expected train-images-idx3-ubyte.gz"),
+        ('"digits"', '"digit"', "dataset: expected one of"),
+        ("n_majority = 60", "n_majority = 600", "n_majority: expected at most"),
+        ("minority = [0]", "minority = [10]", "minority: expected classes from 0 to 9"),
+    ],
+)
+def test_data_that_cannot_be_used_leave_no_store(old, new, message, folder, capsys, monkeypatch):
+    monkeypatch.delenv("WCLL_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    (folder / "bad.toml").write_text(ONE.replace(old, new))
+    assert message in fails(["run", "bad.toml", "--store", "bad.sqlite"], capsys)
+    assert not (folder / "bad.sqlite").exists()
+
+
+def test_unknown_devices(capsys):
+    assert "device: expected 'auto', 'cpu' or 'cuda'" in fails(["run", "one.toml", "--device", "tpu"], capsys)
