@@ -193,3 +193,55 @@ def test_two_classes(case):
     assert float(value(case, f, ybar, **given)) == pytest.approx(
         oracle(case, f, ybar, None, given), rel=1e-10, abs=1e-10
     )
+
+
+def gradients(case, f, targets, given):
+    """The closed gradient (or the fallback) of a trainer, and autograd's."""
+    ready = Context(**{name: torch.as_tensor(v) for name, v in given.items()}).beside(f)
+    spec = LOSSES[case.name]
+    found = spec.bind_gradient(ready, **case.options)(f, targets)
+    leaf = f.detach().requires_grad_()
+    (expected,) = torch.autograd.grad(spec.bind(ready, **case.options)(leaf, targets).sum(), leaf)
+    return found, expected
+
+
+@every_case
+@pytest.mark.parametrize("sets", [False, True], ids=["one", "several"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "sample_weight"])
+@pytest.mark.parametrize("scale", [1.0, 8.0])
+def test_closed_gradient_is_autograds(case, sets, weighted, scale):
+    if sets and not case.several:
+        return
+    ybar = labels(case if sets else Case("pc"), N, K)
+    weight = torch.rand(N, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) if weighted else None
+    targets = Targets.of(ybar, K, weight, 0.5 if weighted else 1.0)
+    found, expected = gradients(case, logits(3, N, K, scale=scale), targets, context(case, K))
+    assert found.shape == (3, N, K)
+    assert (found - expected).abs().max() < 1e-10
+
+
+@every_case
+def test_closed_gradient_at_extreme_logits(case):
+    f = logits(N, K, scale=1.0).sign() * 1e4 + logits(N, K, seed=1)
+    found, expected = gradients(case, f, Targets.of(labels(case, N, K), K), context(case, K))
+    assert found.isfinite().all()
+    assert (found - expected).abs().max() < 1e-10 * max(1, float(expected.abs().max()))
+
+
+def test_the_papers_methods_have_closed_gradients():
+    closed = {name for name, spec in LOSSES.items() if spec.gradient}
+    assert closed >= {
+        "pc",
+        "nn",
+        "free",
+        "log",
+        "exp",
+        "l-w",
+        "l-uw",
+        "ncll",
+        "ml-cll",
+        "wcll",
+        "forward",
+        "ga",
+        "cross-entropy",
+    }

@@ -60,6 +60,19 @@ def symmetric(logits: Tensor, alpha: float = 0.1, beta: float = 1.0, floor: floa
     return -alpha * log_p - beta * floor * (1 - log_p.exp())
 
 
+def base_gradient(base: Base, logits: Tensor, coefficients: Tensor) -> Tensor:
+    """The gradient in the logits of sum_k c_k l_k(x), for coefficients c (..., n, k)."""
+    if base == "ce" or base is ce:
+        return torch.addcmul(-coefficients, logits.softmax(-1), coefficients.sum(-1, keepdim=True))
+    if base == "mae" or base is mae:
+        p = logits.softmax(-1)
+        return 2 * p * ((coefficients * p).sum(-1, keepdim=True) - coefficients)
+    with torch.enable_grad():
+        leaf = logits.detach().requires_grad_()
+        (found,) = torch.autograd.grad((coefficients * base_loss(base)(leaf)).sum(), leaf)
+    return found
+
+
 def base_loss(base: Base) -> BaseLoss:
     """A base loss by name, or the user's own function of logits (..., n, k) to losses (..., n, k)."""
     return base if callable(base) else BASES[base]

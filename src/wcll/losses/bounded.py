@@ -10,8 +10,8 @@ from torch import Tensor
 from wcll.losses import base
 from wcll.losses.inputs import Array, Labels, prepare
 from wcll.losses.spec import LOSSES
-from wcll.losses.targets import Reduction, Targets, reduce_samples
-from wcll.losses.unbiased import free
+from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
+from wcll.losses.unbiased import free, free_gradient
 
 __all__ = ["exp", "gce", "log", "mae", "mse", "phuber"]
 
@@ -29,7 +29,23 @@ def _remaining(logits: Tensor, targets: Targets) -> Tensor:
     return logits.masked_fill(targets.mask, -torch.inf).logsumexp(-1) - logits.logsumexp(-1)
 
 
-@LOSSES.add("log", title="LOG", paper=PAPER, equation="Section 4.3", several=True)
+def _log_gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+    """The softmax over all classes less the one over those that are left."""
+    left = logits.masked_fill(targets.mask, -torch.inf).softmax(-1)
+    scale = _scale(logits, targets).unsqueeze(-1) * sample_factor(logits, targets, weight)
+    return scale * (logits.softmax(-1) - left)
+
+
+def _exp_gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+    """With P the probability that is left: e^-P p_j (P - [j is left])."""
+    p = logits.softmax(-1)
+    left = p.masked_fill(targets.mask, 0.0)
+    total = left.sum(-1, keepdim=True)
+    scale = _scale(logits, targets).unsqueeze(-1) * sample_factor(logits, targets, weight)
+    return scale * torch.exp(-total) * (p * total - left)
+
+
+@LOSSES.add("log", title="LOG", paper=PAPER, equation="Section 4.3", several=True, gradient=_log_gradient)
 def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Upper bound of the absolute error: :math:`-\frac{K-1}{s} \log \sum_{j \notin \bar Y} p_j`.
 
@@ -40,7 +56,7 @@ def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-@LOSSES.add("exp", title="EXP", paper=PAPER, equation="Section 4.3", several=True)
+@LOSSES.add("exp", title="EXP", paper=PAPER, equation="Section 4.3", several=True, gradient=_exp_gradient)
 def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Upper bound of the absolute error: :math:`\frac{K-1}{s} \exp(-\sum_{j \notin \bar Y} p_j)`."""
     batch = prepare(logits, ybar, weight, reduction)
@@ -48,7 +64,9 @@ def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-@LOSSES.add("mae", title="MAE", paper=PAPER, equation=ESTIMATOR, several=True)
+@LOSSES.add(
+    "mae", title="MAE", paper=PAPER, equation=ESTIMATOR, several=True, gradient=partial(free_gradient, base=base.mae)
+)
 def mae(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Unbiased estimator for label sets with the absolute error.
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wcll.losses.inputs import Array, Labels, prepare
 from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction, reduce_pairs
+from wcll.losses.targets import Reduction, Targets, reduce_pairs, sample_factor
 
 __all__ = ["l_uw", "l_w", "op", "op_w"]
 
@@ -20,7 +20,30 @@ TABLE1 = Table1(complementary_labels=True, any_loss=True, any_model=True, class_
 OP_W_MAX_INVERSE = 50.0  # exp(50) already decides the softmax; 1/q itself reaches infinity
 
 
-@LOSSES.add("l-uw", title="L-UW", paper=GAO, equation="Eq. 7", table1=TABLE1)
+def _l_uw_gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+    """Through both softmaxes: first e_ybar - q in p, then that in the logits."""
+    p = logits.softmax(-1)
+    return _through_softmax(p, targets.mask.to(p.dtype) - (1 - p).softmax(-1), targets, weight)
+
+
+def _l_w_gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+    """As L-UW's, weighted, and through the weight."""
+    p = logits.softmax(-1)
+    rest = 1 - p
+    own = targets.mask.to(p.dtype)
+    log_q = rest.log_softmax(-1)
+    others = p.shape[-1] - 1
+    confidence = 1 + (own * rest).sum(-1, keepdim=True) / others
+    return _through_softmax(p, own * (log_q / others) + confidence * (own - log_q.exp()), targets, weight)
+
+
+def _through_softmax(p: Tensor, slope: Tensor, targets: Targets, weight: Tensor | None) -> Tensor:
+    """From a gradient in p to the one in the logits, averaged over samples."""
+    scaled = p * slope
+    return sample_factor(p, targets, weight) * torch.addcmul(scaled, p, scaled.sum(-1, keepdim=True), value=-1)
+
+
+@LOSSES.add("l-uw", title="L-UW", paper=GAO, equation="Eq. 7", table1=TABLE1, gradient=_l_uw_gradient)
 def l_uw(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Cross-entropy of a second softmax: :math:`-\log q_{\bar y}`, :math:`q = \mathrm{softmax}(1 - p)`.
 
@@ -31,7 +54,7 @@ def l_uw(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction
     return reduce_pairs(-(1 - logits.softmax(-1)).log_softmax(-1), batch.targets, batch.weight, reduction)
 
 
-@LOSSES.add("l-w", title="L-W", paper=GAO, equation="Eq. 8", table1=TABLE1)
+@LOSSES.add("l-w", title="L-W", paper=GAO, equation="Eq. 8", table1=TABLE1, gradient=_l_w_gradient)
 def l_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""L-UW weighted by the model's confidence: :math:`-\bigl(1 + \tfrac{1 - p_{\bar y}}{K-1}\bigr) \log q_{\bar y}`.
 

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from wcll.losses.inputs import Array, Labels, Transition, as_transition, prepare
-from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction, reduce_pairs, reduce_samples
+from wcll.losses.spec import LOSSES, Table1, autograd
+from wcll.losses.targets import Reduction, Targets, reduce_pairs, reduce_samples, sample_factor
 
 __all__ = ["forward"]
+
+
+def _gradient(logits: Tensor, targets: Targets, *, transition: Transition, weight: Tensor | None = None) -> Tensor:
+    """The softmax less the posterior of y given the label: softmax(f) - softmax(f + log Q[:, ybar])."""
+    if targets.index is None:
+        return autograd(partial(forward, transition=transition, weight=weight))(logits, targets)
+    posterior = (logits + _log_likelihood(transition, targets.index)).softmax(-1)
+    return sample_factor(logits, targets, weight) * (logits.softmax(-1) - posterior)
+
+
+def _log_likelihood(transition: Transition, index: Tensor) -> Tensor:
+    """log Q[y, ybar] for the labels ``index`` (..., n) and all y: (..., n, k)."""
+    by_label, index = transition.log.mT, index.unsqueeze(-1)  # [ybar, y]; log 0 = -inf is fine
+    runs = torch.broadcast_shapes(by_label.shape[:-2], index.shape[:-2])  # type: ignore[no-untyped-call]
+    rows = by_label.expand(*runs, *by_label.shape[-2:]), index.expand(*runs, *index.shape[-2:])
+    return torch.take_along_dim(*rows, dim=-2)
 
 
 @LOSSES.add(
@@ -19,6 +37,7 @@ __all__ = ["forward"]
     equation="forward correction",
     several=True,
     table1=Table1(complementary_labels=True, any_loss=False, any_model=False, class_imbalance=False),
+    gradient=_gradient,
 )
 def forward(
     logits: Tensor,
@@ -37,14 +56,10 @@ def forward(
     """
     batch = prepare(logits, ybar, weight, reduction)
     log_p = logits.log_softmax(-1)
-    by_label = as_transition(transition, logits).log.mT  # [ybar, y]; log 0 = -inf is fine
+    prepared = as_transition(transition, logits)
     if batch.targets.index is not None:
-        index = batch.targets.index.unsqueeze(-1)
-        runs = torch.broadcast_shapes(by_label.shape[:-2], index.shape[:-2])  # type: ignore[no-untyped-call]
-        rows = by_label.expand(*runs, *by_label.shape[-2:]), index.expand(*runs, *index.shape[-2:])
-        log_q = torch.take_along_dim(*rows, dim=-2)
-        per_sample = -torch.logsumexp(log_p + log_q, -1)
+        per_sample = -torch.logsumexp(log_p + _log_likelihood(prepared, batch.targets.index), -1)
         return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
-    log_q = by_label.unsqueeze(-3).masked_fill(~batch.targets.mask.unsqueeze(-1), 0.0)  # labels not named: lse 0
+    log_q = prepared.log.mT.unsqueeze(-3).masked_fill(~batch.targets.mask.unsqueeze(-1), 0.0)  # labels not named: lse 0
     per_label = -torch.logsumexp(log_p.unsqueeze(-2) + log_q, -1)
     return reduce_pairs(per_label, batch.targets, batch.weight, reduction)

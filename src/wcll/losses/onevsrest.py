@@ -11,9 +11,25 @@ from torch.nn.functional import softplus
 from wcll.checks import choice
 from wcll.losses.inputs import Array, Labels, checked_per_class, prepare
 from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction, present, reduce_samples
+from wcll.losses.targets import Reduction, Targets, present, reduce_samples, sample_factor
 
 __all__ = ["ml_cll", "scarce"]
+
+
+def _ml_cll_gradient(
+    logits: Tensor, targets: Targets, *, weight: Tensor | None = None, variant: str = "unbiased"
+) -> Tensor:
+    """The sigmoid at the label; (a + b) sigmoid - a at the others."""
+    a, b = _shares(logits.shape[-1], variant)
+    chance = logits.sigmoid()
+    slope = torch.where(targets.mask, chance, (a + b) * chance - a)
+    return sample_factor(logits, targets, weight) * slope
+
+
+def _shares(k: int, variant: str) -> tuple[float, float]:
+    """a and b, without large powers."""
+    tiny = 0.5 ** (k - 1)
+    return (0.5 / (1 - tiny), (0.5 - tiny) / (1 - tiny)) if variant == "unbiased" else (1.0, 0.0)
 
 
 @LOSSES.add(
@@ -23,6 +39,7 @@ __all__ = ["ml_cll", "scarce"]
     equation="Eq. 9 (unbiased), Eq. 12 (gdf)",
     link="sigmoid",
     table1=Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False),
+    gradient=_ml_cll_gradient,
 )
 def ml_cll(
     logits: Tensor,
@@ -44,8 +61,7 @@ def ml_cll(
     batch = prepare(logits, ybar, weight, reduction)
     choice("variant", variant, ("unbiased", "gdf"))
     batch.targets.single("ml-cll")
-    tiny = 0.5 ** (logits.shape[-1] - 1)  # 2^-(K-1): a and b without large powers
-    a, b = (0.5 / (1 - tiny), (0.5 - tiny) / (1 - tiny)) if variant == "unbiased" else (1.0, 0.0)
+    a, b = _shares(logits.shape[-1], variant)
     other = a * softplus(-logits) + b * softplus(logits)
     per_sample = torch.where(batch.targets.mask, softplus(logits), other).sum(-1)
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)

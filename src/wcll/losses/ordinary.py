@@ -6,9 +6,14 @@ from torch import Tensor
 
 from wcll.losses.inputs import Array, Labels, prepare
 from wcll.losses.spec import LOSSES
-from wcll.losses.targets import Reduction, reduce_pairs
+from wcll.losses.targets import Reduction, Targets, reduce_pairs, sample_factor
 
 __all__ = ["cross_entropy"]
+
+
+def _gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+    """p - e_y."""
+    return sample_factor(logits, targets, weight) * (logits.softmax(-1) - targets.mask.to(logits.dtype))
 
 
 @LOSSES.add(
@@ -17,6 +22,7 @@ __all__ = ["cross_entropy"]
     paper="ordinary supervised learning",
     equation="Eq. 2 with cross-entropy",
     labels="ordinary",
+    gradient=_gradient,
 )
 def cross_entropy(logits: Tensor, y: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Cross-entropy on ORDINARY labels, :math:`-\log p_y`: what complementary labels cannot beat, for comparison."""

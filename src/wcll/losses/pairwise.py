@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from wcll.checks import choice
 from wcll.losses.inputs import Array, Labels, prepare
 from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction, reduce_samples
+from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
 
 __all__ = ["pc"]
+
+
+def _gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None, surrogate: str = "sigmoid") -> Tensor:
+    """(K-1) times g'(f_ybar - f_k): up at the label, down at the others."""
+    lead = targets.named(logits).unsqueeze(-1) - logits
+    if surrogate == "sigmoid":
+        value = lead.sigmoid()
+        slope = value * (1 - value)
+    else:
+        slope = 0.5 * ((lead >= -1) & (lead <= 1)).to(lead.dtype)
+    up = torch.where(targets.mask, slope.sum(-1, keepdim=True), 0.0)
+    return (logits.shape[-1] - 1) * sample_factor(logits, targets, weight) * (up - slope)
 
 
 @LOSSES.add(
@@ -21,6 +34,7 @@ __all__ = ["pc"]
     equation="pairwise comparison",
     link="scores",
     table1=Table1(complementary_labels=True, any_loss=False, any_model=True, class_imbalance=False),
+    gradient=_gradient,
 )
 def pc(
     logits: Tensor,

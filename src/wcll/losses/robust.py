@@ -11,10 +11,34 @@ from wcll.losses import base as bases
 from wcll.losses.base import Base
 from wcll.losses.inputs import Array, Labels, Transition, as_transition, checked_per_class, prepare
 from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction
-from wcll.losses.unbiased import ascend, partial_risks
+from wcll.losses.targets import Reduction, Targets
+from wcll.losses.unbiased import ascend, ga_gradient, partial_risks
 
 __all__ = ["ncll"]
+
+
+def _gradient(
+    logits: Tensor,
+    targets: Targets,
+    *,
+    weight: Tensor | None = None,
+    transition: Transition | None = None,
+    marginal: Tensor | None = None,
+    base: str = "mae",
+) -> Tensor:
+    """That of GA with the robust base."""
+    robust = _robust(base, transition)
+    return ga_gradient(logits, targets, weight=weight, transition=transition, marginal=marginal, base=robust)
+
+
+def _robust(base: str, transition: Transition | None) -> Base:
+    """The base loss by its name here."""
+    if base != "weighted-mae":
+        return base
+    if transition is None:
+        return bases.mae
+    scale = transition.inverse.sum(-2, keepdim=True)
+    return lambda logits: scale * bases.mae(logits)
 
 
 @LOSSES.add(
@@ -24,6 +48,7 @@ __all__ = ["ncll"]
     equation="robust backward correction",
     several=True,
     table1=Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False),
+    gradient=_gradient,
 )
 def ncll(
     logits: Tensor,
@@ -42,13 +67,7 @@ def ncll(
     """
     batch = prepare(logits, ybar, weight, reduction, name="ncll")
     choice("base", base, ("mae", "weighted-mae", "gce", "symmetric"))
-    robust: Base = base
-    if base == "weighted-mae":
-        if transition is None:
-            robust = bases.mae
-        else:
-            transition = as_transition(transition, logits)
-            scale = transition.inverse.sum(-2, keepdim=True)
-            robust = lambda z: scale * bases.mae(z)  # noqa: E731
+    transition = None if transition is None else as_transition(transition, logits)
+    robust = _robust(base, transition)
     marginal = checked_per_class("marginal", marginal, logits, ybar)
     return ascend(partial_risks(logits, batch, robust, transition, marginal), batch)

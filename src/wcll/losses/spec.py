@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+import torch
 from torch import Tensor
 
 from wcll.checks import InputError, choice
@@ -65,6 +66,7 @@ class LossSpec:
     table1: Table1 | None
     revision: int  #: raised when the numbers change
     labels: Literal["complementary", "ordinary"]
+    gradient: LossFunction | None = None  #: d loss / d logits in closed form, where somebody wrote it
 
     @property
     def context(self) -> dict[str, bool]:
@@ -101,11 +103,34 @@ class LossSpec:
                 raise InputError(name, f"a value, which loss {self.name!r} needs", None)
         return partial(self.function, **keywords, **options)
 
+    def bind_gradient(self, context: Context, **options: Any) -> BoundLoss:
+        """The gradient of the loss in the logits as a function of logits and targets: closed, or by autograd.
+
+        The gradient of the sum over runs: every run's is its own.
+        """
+        loss = self.bind(context, **options)  # checks both
+        if self.gradient is None:
+            return autograd(loss)
+        keywords = {name: getattr(context, name) for name in self.context}
+        return partial(self.gradient, **keywords, **options)
+
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
         """The function's keywords."""
         parameters = inspect.signature(self.function).parameters.values()
         return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def autograd(loss: BoundLoss) -> BoundLoss:
+    """The gradient of a loss in its logits, by automatic differentiation."""
+
+    def gradient(logits: Tensor, targets: Any) -> Tensor:
+        with torch.enable_grad():
+            leaf = logits.detach().requires_grad_()
+            (found,) = torch.autograd.grad(loss(leaf, targets).sum(), leaf)
+        return found
+
+    return gradient
 
 
 class Losses(Registry[LossSpec]):
@@ -123,11 +148,13 @@ class Losses(Registry[LossSpec]):
         table1: Table1 | None = None,
         revision: int = 1,
         labels: Literal["complementary", "ordinary"] = "complementary",
+        gradient: LossFunction | None = None,
     ) -> Callable[[F], F]:
         """Decorator: register the function with the facts that :class:`LossSpec` lists."""
 
         def register(function: F) -> F:
-            self.put(name, LossSpec(name, title, function, paper, equation, several, link, table1, revision, labels))
+            facts = (paper, equation, several, link, table1, revision, labels, gradient)
+            self.put(name, LossSpec(name, title, function, *facts))
             return function
 
         return register

@@ -148,6 +148,16 @@ def reduce_samples(per_sample: Tensor, targets: Targets, weight: Tensor | None, 
     return apply_reduction(per_sample, reduction)
 
 
+def sample_factor(like: Tensor, targets: Targets, weight: Tensor | None) -> Tensor | float:
+    """What :func:`reduce_samples` with a mean multiplies the loss of each sample by: (..., n, 1), or one number."""
+    factor: Tensor | float = 1 / len(targets)
+    if weight is not None:
+        factor = (targets.share(like) * weight.unsqueeze(-2)).sum(-1, keepdim=True) * factor
+    if targets.sample_weight is not None:
+        factor = targets.sample_weight.unsqueeze(-1) * factor
+    return factor
+
+
 def reduce_pairs(per_class: Tensor, targets: Targets, weight: Tensor | None, reduction: Reduction) -> Tensor:
     """Average losses of shape (..., n, k), one for every label that a sample could have, over its actual labels."""
     return apply_reduction((targets.pairs(per_class, weight) * per_class).sum(-1), reduction)

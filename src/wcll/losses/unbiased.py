@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from wcll.checks import non_negative
-from wcll.losses.base import Base, base_loss
+from wcll.losses.base import Base, base_gradient, base_loss
 from wcll.losses.inputs import Array, Batch, Labels, Transition, as_transition, checked_per_class, prepare
 from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction, apply_reduction
+from wcll.losses.targets import Reduction, Targets, apply_reduction
 
 __all__ = ["free", "ga", "nn"]
 
@@ -16,7 +17,59 @@ PAPER = "Ishida, Niu, Menon, Sugiyama: Complementary-label learning for arbitrar
 TABLE1 = Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False)
 
 
-@LOSSES.add("free", title="FREE", paper=PAPER, equation="Theorem 1", several=True, table1=TABLE1)
+Prepared = Transition | None  # a gradient's arguments were checked when it was bound
+
+
+def free_gradient(
+    logits: Tensor,
+    targets: Targets,
+    *,
+    weight: Tensor | None = None,
+    transition: Prepared = None,
+    marginal: Tensor | None = None,
+    base: Base = "ce",
+) -> Tensor:
+    """As the risk is linear in the base losses, so is its gradient in theirs."""
+    coefficients = _coefficients(logits, Batch(targets, weight, "mean"), transition, marginal)
+    return base_gradient(base, logits, coefficients)
+
+
+def _nn_gradient(
+    logits: Tensor,
+    targets: Targets,
+    *,
+    weight: Tensor | None = None,
+    transition: Prepared = None,
+    marginal: Tensor | None = None,
+    base: Base = "ce",
+    beta: float = 0.0,
+) -> Tensor:
+    """Of the partial risks that are not cut off."""
+    coefficients = _coefficients(logits, Batch(targets, weight, "mean"), transition, marginal)
+    kept = (coefficients * base_loss(base)(logits)).sum(-2, keepdim=True) >= -beta
+    return base_gradient(base, logits, coefficients * kept)
+
+
+def ga_gradient(
+    logits: Tensor,
+    targets: Targets,
+    *,
+    weight: Tensor | None = None,
+    transition: Prepared = None,
+    marginal: Tensor | None = None,
+    base: Base = "ce",
+) -> Tensor:
+    """Of all partial risks, or, run by run, of the negative ones, upwards."""
+    coefficients = _coefficients(logits, Batch(targets, weight, "mean"), transition, marginal)
+    risks = (coefficients * base_loss(base)(logits)).sum(-2, keepdim=True)
+    climb = -targets.counts(risks).unsqueeze(-2) * (risks <= 0)
+    factor = torch.where((risks >= 0).all(-1, keepdim=True), 1.0, climb)
+    return base_gradient(base, logits, coefficients * factor)
+
+
+@LOSSES.add(
+    "free", title="FREE", paper=PAPER, equation="Theorem 1", several=True, table1=TABLE1, gradient=free_gradient
+)
 def free(
     logits: Tensor,
     ybar: Labels,
@@ -60,7 +113,9 @@ def free(
     return apply_reduction(per_sample * len(batch.targets), reduction)
 
 
-@LOSSES.add("nn", title="NN", paper=PAPER, equation="the max operator", several=True, table1=TABLE1)
+@LOSSES.add(
+    "nn", title="NN", paper=PAPER, equation="the max operator", several=True, table1=TABLE1, gradient=_nn_gradient
+)
 def nn(
     logits: Tensor,
     ybar: Labels,
@@ -85,7 +140,7 @@ def nn(
     return partial_risks(logits, batch, base, transition, marginal).clamp(min=-beta).sum(-1)
 
 
-@LOSSES.add("ga", title="GA", paper=PAPER, equation="Algorithm 1", several=True, table1=TABLE1)
+@LOSSES.add("ga", title="GA", paper=PAPER, equation="Algorithm 1", several=True, table1=TABLE1, gradient=ga_gradient)
 def ga(
     logits: Tensor,
     ybar: Labels,

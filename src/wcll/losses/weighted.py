@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, get_args
 
 from torch import Tensor
@@ -9,12 +10,28 @@ from torch import Tensor
 from wcll.checks import InputError, choice
 from wcll.losses.base import Base, base_loss
 from wcll.losses.inputs import Array, Labels, checked_per_class, prepare
-from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction, apply_reduction
+from wcll.losses.spec import LOSSES, Table1, autograd
+from wcll.losses.targets import Reduction, Targets, apply_reduction
+from wcll.losses.unbiased import free_gradient
 
 __all__ = ["wcll"]
 
 Reading = Literal["eq9", "algorithm1", "eq12", "eq10"]
+
+
+def _gradient(
+    logits: Tensor,
+    targets: Targets,
+    *,
+    weight: Tensor,
+    pi: Tensor | None = None,
+    reading: Reading = "eq9",
+    base: Base = "ce",
+) -> Tensor:
+    """Eq. 9 is FREE with weighted samples; the other readings by autograd."""
+    if reading == "eq9":
+        return free_gradient(logits, targets, weight=weight, base=base)
+    return autograd(partial(wcll, weight=weight, pi=pi, reading=reading, base=base))(logits, targets)
 
 
 @LOSSES.add(
@@ -24,6 +41,7 @@ Reading = Literal["eq9", "algorithm1", "eq12", "eq10"]
     equation="Eq. 9 (default), Algorithm 1, Eq. 12, Eq. 10",
     several=True,
     table1=Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=True),
+    gradient=_gradient,
 )
 def wcll(
     logits: Tensor,
