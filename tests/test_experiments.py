@@ -17,7 +17,7 @@ from wcll.datasets import Dataset, Split, load_dataset
 from wcll.evaluation import Confusion, complementary_log_likelihood, select
 from wcll.experiments import Trial, parse_suite, plan, runner
 from wcll.experiments.containers import Clean, Ordinary, Weak
-from wcll.experiments.execute import Tasks, run_suite, run_unit
+from wcll.experiments.execute import Tasks, make_job, run_suite, run_unit
 from wcll.experiments.runner import train
 from wcll.experiments.tasks import class_sizes, loss_context, make_task, split_test
 from wcll.labels.weights import eq13
@@ -48,25 +48,24 @@ def rows(suite):
     return run_suite(suite, [0], CPU)
 
 
-def trained(one, task):
-    data = task.limit or task.train
-    labels = task.limit.y if task.limit else task.train.ybar
-    contexts = [loss_context(one, task, labels)]
-    return train([one], contexts, data, task.valid, task.test.x, task.judge, device=CPU)
+def trained(one, task, **options):
+    (recording,) = train([make_job([one], task)], CPU, **options)
+    return recording
 
 
 @pytest.mark.parametrize("loss", ["wcll", "forward", "free"])
 @pytest.mark.parametrize("pi", ["recovered", "declared"])
-def test_corrupted_true_labels_change_no_parameter_and_no_selection(digits, loss, pi):
+@pytest.mark.parametrize("plain", [False, True], ids=["engine", "plain"])
+def test_corrupted_true_labels_change_no_parameter_and_no_selection(digits, loss, pi, plain):
     one = trial(loss=loss, assume="inverse-size", judge="inverse-size", pi=pi)
-    clean = trained(one, make_task(one, digits))
+    clean = trained(one, make_task(one, digits), plain=plain)
     own = Split(digits.train.x.copy(), digits.train.y.copy())
     task = make_task(one, dataclasses.replace(digits, train=own))
     own.y[:] = np.random.default_rng(0).integers(0, 10, len(own.y))  # all that is left of the truth
     task.test.y[:] = 0
-    corrupted = trained(one, task)
-    for a, b in zip(clean.model.parameters(), corrupted.model.parameters(), strict=True):
-        assert torch.equal(a, b)
+    corrupted = trained(one, task, plain=plain)
+    assert clean.parameters.keys() == corrupted.parameters.keys()
+    assert all(torch.equal(value, corrupted.parameters[name]) for name, value in clean.parameters.items())
     scores = [[-score[0, 0] for score in recording.scores] for recording in (clean, corrupted)]
     assert scores[0] == scores[1]
     assert select([scores[0]]) == select([scores[1]])
@@ -81,9 +80,9 @@ def test_training_cannot_be_given_true_labels(digits):
     ordinary = dataclasses.replace(task, limit=Ordinary(task.train.x, task.train.ybar))
     with pytest.raises(InputTypeError, match="data: expected complementary labels for loss 'wcll', got Ordinary"):
         trained(one, ordinary)
+    job = dataclasses.replace(make_job([one], task), data=Clean(task.train.x, task.train.ybar))
     with pytest.raises(InputTypeError, match="data: expected complementary labels for loss 'wcll', got Clean"):
-        train([one], [loss_context(one, task, task.train.ybar)], Clean(task.train.x, task.train.ybar), None, task.test.x,
-              task.judge, device=CPU)  # fmt: skip
+        train([job], CPU)
 
 
 def test_the_training_module_knows_no_container_of_test_labels():
@@ -105,8 +104,8 @@ def test_the_draws_are_what_the_trial_says(digits):
     assert (
         len(images.unique(dim=0)) >= len(images) - 3
     )  # nothing is in two parts (digits itself repeats next to nothing)
-    assert task.train.x.min() == 0
-    assert task.train.x.max() == 1
+    assert task.train.x.dtype == torch.uint8
+    assert task.train.x.max() / task.scale == 1
 
 
 def test_training_sets_do_not_depend_on_validation(digits):
@@ -172,7 +171,7 @@ def test_rows_hold_what_the_predictions_were(digits):
     task = make_task(one, digits)
     recording = trained(one, task)
     (row,) = run_unit([one], task, CPU)
-    last = recording.predicted[-1][0]
+    last = recording.predicted[-1][0].numpy()
     assert last.dtype == np.uint8
     confusion = Confusion.of(task.test.y, last.astype(np.int64), 10)
     assert row.metrics["accuracy"] == pytest.approx(confusion.accuracy)
@@ -182,7 +181,8 @@ def test_rows_hold_what_the_predictions_were(digits):
     assert row.history["confusion"][-1] == confusion.counts.tolist()
     assert np.sum(row.history["held_out"][0]) == len(task.valid.ybar)
     assert row.curve("accuracy")[-1] == pytest.approx(confusion.accuracy)
-    logits = recording.model(task.valid.x)[0].detach()
+    weight, bias = recording.parameters["layer.weight"][0], recording.parameters["layer.bias"][0]
+    logits = (task.valid.x.double() / task.scale).flatten(1) @ weight.T + bias
     expected = complementary_log_likelihood(task.valid.ybar, logits.softmax(-1).numpy(), task.judge.transition)
     assert (row.history["log_likelihood"][-1], row.history["log_likelihood_se"][-1]) == pytest.approx(expected)
     assert row.provenance["data"] == {"fingerprint": digits.fingerprint, "official": True}
@@ -214,4 +214,4 @@ def test_many_classes_are_recorded_whole():
         imbalance="none", minority=None, p=None, n_majority=2, labels="uniform", epochs=1, validation=0.3, loss="log"
     )
     recording = trained(one, make_task(one, data))
-    assert recording.predicted[0].dtype == np.uint16
+    assert recording.predicted[0].dtype == torch.int32

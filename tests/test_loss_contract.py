@@ -199,7 +199,10 @@ def gradients(case, f, targets, given):
     """The closed gradient (or the fallback) of a trainer, and autograd's."""
     ready = Context(**{name: torch.as_tensor(v) for name, v in given.items()}).beside(f)
     spec = LOSSES[case.name]
-    found = spec.bind_gradient(ready, **case.options)(f, targets)
+    gradient = spec.bind_gradient(ready, **case.options)
+    found = gradient(f, f.softmax(-1), targets)
+    across = f.mT.contiguous().mT  # as the engine lays them out
+    assert torch.allclose(gradient(across, across.softmax(-1), targets), found, atol=1e-12, rtol=1e-10)
     leaf = f.detach().requires_grad_()
     (expected,) = torch.autograd.grad(spec.bind(ready, **case.options)(leaf, targets).sum(), leaf)
     return found, expected

@@ -52,6 +52,7 @@ class Task:
     limit: Ordinary | None  #: only for the upper limit
     judge: Judge
     declared: Declared
+    scale: float  #: samples are kept as stored; divided by this they are numbers from 0 to 1 (for images)
     data: dict[str, str | bool]  #: which data: fingerprint, official or not
 
     @property

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 
 from wcll.experiments.containers import Task, Weak
-from wcll.experiments.execute import Load, Tasks
+from wcll.experiments.execute import Load, Tasks, make_job
 from wcll.experiments.plan import Unit
 from wcll.experiments.provenance import provenance
 from wcll.experiments.runner import train
-from wcll.experiments.tasks import loss_context
-from wcll.experiments.trial import Trial
+from wcll.training.engines import EVALUATED
 
 STEPS = 10  # steps measured
 
@@ -44,20 +43,19 @@ def estimate(units: Sequence[Unit], load: Load, device: torch.device) -> Cost:
 def _measure(unit: Unit, tasks: Tasks, device: torch.device) -> tuple[float, int]:
     """Seconds and bytes of a unit, from two trainings of one epoch that differ in their number of steps."""
     task, first = tasks.of(unit), unit.trials[0]
-    trials = [replace(trial, epochs=1) for trial in unit.trials]
-    data: Any = task.limit or task.train
-    contexts = [loss_context(trial, task, task.limit.y if task.limit else task.train.ybar) for trial in trials]
-    steps = max(len(data.x) // min(first.batch_size, len(data.x)), 1)
-    few, most = min(1, steps), min(STEPS, steps)
+    job = make_job([replace(trial, epochs=1) for trial in unit.trials], task)
+    batch = min(first.batch_size, len(job.data.x))
+    steps = len(job.data.x) // batch
+    most = min(STEPS, steps)
     times = []
-    for count in (few, few, most):  # the first pays for warming up
-        part = _head(data, count * min(first.batch_size, len(data.x)))
+    for count in (1, 1, most):  # the first pays for warming up
+        part = replace(job, data=_head(job.data, count * batch))
         start = time.perf_counter()
-        recording = train(trials, contexts, part, task.valid, task.test.x, task.judge, device=device)
+        (recording,) = train([part], device)
         times.append(time.perf_counter() - start)
-    step = max(times[2] - times[1], 0.0) / (most - few) if most > few else 0.0
-    seconds = first.epochs * (times[1] + (steps - few) * step)
-    return seconds, _bytes(trials, recording.model, task, first)
+    step = max(times[2] - times[1], 0.0) / max(most - 1, 1)
+    seconds = first.epochs * (times[1] + (steps - 1) * step)
+    return seconds, _bytes(recording.parameters, task, len(job.trials), first.epochs)
 
 
 def _head(data: Any, n: int) -> Any:
@@ -65,10 +63,11 @@ def _head(data: Any, n: int) -> Any:
     return type(data)(data.x[:n], labels[:n])
 
 
-def _bytes(trials: Sequence[Trial], model: torch.nn.Module, task: Task, first: Trial) -> int:
+def _bytes(parameters: dict[str, torch.Tensor], task: Task, runs: int, epochs: int) -> int:
     """Data, parameters with gradients and Adam's two moments, recorded predictions, one batch of test logits."""
-    images = sum(part.x.nbytes for part in (task.train, task.valid, task.test) if part is not None)
-    parameters = 4 * sum(p.nbytes for p in model.parameters())
-    recorded = first.epochs * len(trials) * len(task.test.y)
-    logits = len(trials) * min(len(task.test.y), 4096) * task.n_classes * 8
-    return images + parameters + recorded + logits
+    item = max(value.element_size() for value in parameters.values())
+    images = item * sum(part.x.numel() for part in (task.train, task.valid, task.test) if part is not None)
+    weights = 4 * sum(value.nbytes for value in parameters.values())
+    recorded = epochs * runs * len(task.test.y)
+    logits = runs * min(len(task.test.y), EVALUATED) * task.n_classes * 8
+    return images + weights + recorded + logits

@@ -17,7 +17,7 @@ from wcll.experiments.outcomes import Row, outcomes
 from wcll.experiments.owner import BEAT, Owner
 from wcll.experiments.plan import TOGETHER, Unit, plan
 from wcll.experiments.provenance import provenance
-from wcll.experiments.runner import Progress, train
+from wcll.experiments.runner import Job, Progress, train
 from wcll.experiments.store import Store
 from wcll.experiments.suite import Suite
 from wcll.experiments.tasks import loss_context, make_task
@@ -46,15 +46,24 @@ class Tasks:
         return self._last[1]
 
 
+def make_job(trials: Sequence[Trial], task: Task) -> Job:
+    """What training may see of a task."""
+    data, labels = (task.train, task.train.ybar) if task.limit is None else (task.limit, task.limit.y)
+    contexts = [loss_context(trial, task, labels) for trial in trials]
+    return Job(trials, contexts, data, task.valid, task.test.x, task.judge, task.scale)
+
+
 def run_unit(
-    trials: Sequence[Trial], task: Task, device: torch.device, progress: Progress = lambda done: None
+    trials: Sequence[Trial],
+    task: Task,
+    device: torch.device,
+    progress: Progress = lambda done: None,
+    *,
+    plain: bool = False,
 ) -> list[Row]:
     """Train runs that share data, together, then join what they predict with the true labels."""
     start = time.perf_counter()
-    data = task.limit if task.limit is not None else task.train
-    labels = task.train.ybar if task.limit is None else task.limit.y
-    contexts = [loss_context(trial, task, labels) for trial in trials]
-    recording = train(trials, contexts, data, task.valid, task.test.x, task.judge, device=device, progress=progress)
+    (recording,) = train([make_job(trials, task)], device, progress=progress, plain=plain)
     seconds = (time.perf_counter() - start) / len(trials)
     made = {"seconds": seconds, "together": len(trials), **provenance(device), "data": task.data}
     return outcomes(trials, recording, task, made)
@@ -74,8 +83,9 @@ def run_suite(
     *,
     load: Load = load_dataset,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    plain: bool = False,
 ) -> dict[str, Row]:
-    """Run a suite without a store; returns its rows by key."""
+    """Run a suite without a store, by a plain loop or the engine; returns its rows by key."""
     units = plan(list(suite.all_trials(seeds)), together=TOGETHER)
     total, done = sum(len(unit.keys) * unit.trials[0].epochs for unit in units), 0
 
@@ -85,7 +95,8 @@ def run_suite(
         progress(done, total)
 
     tasks = Tasks(load)
-    return {row.key: row for unit in units for row in run_unit(unit.trials, tasks.of(unit), device, report)}
+    made = (run_unit(unit.trials, tasks.of(unit), device, report, plain=plain) for unit in units)
+    return {row.key: row for rows in made for row in rows}
 
 
 def execute(

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray, choice
 from wcll.evaluation import Confusion, Judge, checkpoints, zero_one_risk
@@ -83,7 +84,7 @@ class Row:
 
 def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenance: dict[str, Any]) -> list[Row]:
     """Join the predictions of every run with the true labels; the predictions themselves are dropped."""
-    predicted = np.stack(recording.predicted)
+    predicted = torch.stack(recording.predicted).cpu().numpy()
     facts = {"sizes": task.declared.sizes.tolist(), "judge": task.judge.to_dict(), **_counts(task)}
     rows = []
     for run, trial in enumerate(trials):

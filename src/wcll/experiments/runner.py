@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -14,58 +14,110 @@ from wcll.checks import FloatArray, InputTypeError, IntArray
 from wcll.evaluation import Judge, checkpoints, complementary_table
 from wcll.experiments.containers import Ordinary, Weak
 from wcll.experiments.trial import Trial
-from wcll.losses import LOSSES, Context, Targets
-from wcll.models import RunStack, build_model
-from wcll.training import LossGroup, RunAdam, Trainer, predict_logits
+from wcll.losses import LOSSES, Context
+from wcll.training.engines import Engine, RunGroup, RunLoss, Training, make_engine
 
 Progress = Callable[[int], None]  #: told how many epochs of runs were just done
+
+
+@dataclass(frozen=True)
+class Job:
+    """Trials that share data and shape, and all that their training may see."""
+
+    trials: Sequence[Trial]
+    contexts: Sequence[Context]
+    data: Weak | Ordinary
+    valid: Weak | None
+    unlabelled: Tensor  #: the test images: nothing here holds their labels
+    judge: Judge
+    scale: float  #: by which samples are divided
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.judge.transition)
 
 
 @dataclass
 class Recording:
     """What a stack of runs leaves behind; axes are (epochs, runs, ...)."""
 
-    model: RunStack
-    losses: list[list[float]] = field(default_factory=list)
-    predicted: list[IntArray] = field(default_factory=list)  #: of the unlabelled test images, one byte each
+    parameters: dict[str, Tensor] = field(default_factory=dict)  #: at the end, (runs, ...)
+    losses: list[list[float]] = field(default_factory=list)  #: of each epoch's last batch
+    predicted: list[Tensor] = field(default_factory=list)  #: of the unlabelled test images, one byte each
     scores: list[FloatArray] = field(default_factory=list)  #: held-out log-likelihood and its standard error
     tables: dict[int, IntArray] = field(default_factory=dict)  #: epoch -> N[ybar, prediction] of each run
 
 
 def train(
-    trials: Sequence[Trial],
-    contexts: Sequence[Context],
-    data: Weak | Ordinary,
-    valid: Weak | None,
-    unlabelled: Tensor,
-    judge: Judge,
-    *,
-    device: torch.device,
-    progress: Progress = lambda done: None,
-) -> Recording:
-    """Train trials that share data and shape, and record predictions after every epoch.
+    jobs: Sequence[Job], device: torch.device, *, progress: Progress = lambda done: None, plain: bool = False
+) -> list[Recording]:
+    """Train jobs of equal shape in step, and record predictions after every epoch.
 
-    ``unlabelled`` are the test images: no argument of this function holds their labels.
+    ``plain`` trains each by a plain loop with autograd; else the fastest engine for the model and the device does.
     """
-    first, n_classes = trials[0], len(judge.transition)
-    labels = _labels(data, first)
-    x, unlabelled = data.x.to(device), unlabelled.to(device)
-    trainer = _trainer(trials, contexts, x, n_classes)
-    targets = Targets.of(torch.as_tensor(labels), n_classes).to(device)
-    recording = Recording(trainer.model)
-    compared = set(checkpoints(first.epochs))
+    first = jobs[0].trials[0]
+    engine = make_engine([_group(job) for job in jobs], _training(jobs[0], device), plain=plain)
+    recorders = [_Recorder(engine, i, job, device) for i, job in enumerate(jobs)]
     for epoch in range(1, first.epochs + 1):
-        recording.losses.append(trainer.run_epoch(x, targets, first.batch_size)["loss"])
-        predicted = predict_logits(trainer.model, unlabelled).argmax(-1)
-        recording.predicted.append(predicted.cpu().numpy().astype(np.min_scalar_type(n_classes - 1)))
-        if valid is not None:
-            logits = predict_logits(trainer.model, valid.x.to(device))
-            recording.scores.append(_held_out_scores(logits, valid.ybar, judge))
-            if epoch in compared:
-                guesses = logits.argmax(-1).cpu().numpy()
-                recording.tables[epoch] = np.stack([complementary_table(valid.ybar, g, n_classes) for g in guesses])
-        progress(len(trials))
-    return recording
+        engine.run_epoch()
+        for recorder in recorders:
+            recorder.after(epoch)
+        progress(sum(len(job.trials) for job in jobs))
+    return [recorder.finish() for recorder in recorders]
+
+
+class _Recorder:
+    """Looks at the runs of one job after every epoch."""
+
+    def __init__(self, engine: Engine, index: int, job: Job, device: torch.device) -> None:
+        self.engine, self.index, self.job = engine, index, job
+        self.recording = Recording()
+        self.compared = set(checkpoints(job.trials[0].epochs))
+        self.byte = torch.uint8 if job.n_classes <= 256 else torch.int32
+        self.test = engine.prepare(job.unlabelled)
+        if job.valid is not None:
+            self.valid = engine.prepare(job.valid.x)
+            matrix = torch.as_tensor(job.judge.transition, dtype=torch.float64, device=device)
+            self.likelihood = matrix.T[torch.as_tensor(job.valid.ybar, device=device)]  # Q[:, ybar]: (n, k)
+
+    def after(self, epoch: int) -> None:
+        """Record what the runs predict now."""
+        engine, job, recording = self.engine, self.job, self.recording
+        recording.losses.append(engine.last_losses(self.index).tolist())
+        recording.predicted.append(engine.predict(self.index, self.test).argmax(-1).to(self.byte))
+        if job.valid is None:
+            return
+        logits = engine.predict(self.index, self.valid)
+        recording.scores.append(_held_out_scores(logits, self.likelihood))
+        if epoch in self.compared:
+            guesses = logits.argmax(-1).cpu().numpy()
+            tables = [complementary_table(job.valid.ybar, guess, job.n_classes) for guess in guesses]
+            recording.tables[epoch] = np.stack(tables)
+
+    def finish(self) -> Recording:
+        """The recording, with the parameters that the runs ended with."""
+        self.recording.parameters = self.engine.parameters(self.index)
+        return self.recording
+
+
+def _training(job: Job, device: torch.device) -> Training:
+    first = job.trials[0]
+    return Training(
+        model={"name": first.model, **dict(first.model_options)},
+        n_classes=job.n_classes,
+        scale=job.scale,
+        batch_size=first.batch_size,
+        weight_decay=first.weight_decay,
+        dtype=getattr(torch, first.dtype),
+        device=device,
+    )
+
+
+def _group(job: Job) -> RunGroup:
+    labels = torch.as_tensor(_labels(job.data, job.trials[0]))
+    rates = [trial.lr for trial in job.trials]
+    return RunGroup(job.data.x, labels, job.trials[0].seed, rates, list(_run_losses(job)))
 
 
 def _labels(data: Weak | Ordinary, trial: Trial) -> IntArray:
@@ -78,33 +130,18 @@ def _labels(data: Weak | Ordinary, trial: Trial) -> IntArray:
     raise InputTypeError("data", f"{kind} labels for loss {trial.loss!r}", type(data).__name__)
 
 
-def _trainer(trials: Sequence[Trial], contexts: Sequence[Context], x: Tensor, n_classes: int) -> Trainer:
-    first = trials[0]
-    model = {"name": first.model, **dict(first.model_options)}
-    seeds = [trial.seed for trial in trials]
-    stack = build_model(model, tuple(x.shape[1:]), n_classes, seeds, x.dtype).to(x.device)
-    rates = torch.tensor([trial.lr for trial in trials], dtype=x.dtype, device=x.device)
-    optimiser = RunAdam(stack.parameters(), rates, weight_decay=first.weight_decay)
-    like = torch.empty(0, n_classes, dtype=x.dtype, device=x.device)
-    return Trainer(stack, optimiser, _loss_groups(trials, contexts, like), first.seed)
-
-
-def _loss_groups(trials: Sequence[Trial], contexts: Sequence[Context], like: Tensor) -> list[LossGroup]:
+def _run_losses(job: Job) -> Iterator[RunLoss]:
     """Runs beside each other that differ in their rate alone share one evaluation of the loss."""
-    groups = []
     stop = 0
-    for _, run in groupby(trials, key=lambda t: (t.loss, t.loss_options, t.assume, t.weights, t.pi, t.bias, t.beta)):
+    same = groupby(job.trials, key=lambda t: (t.loss, t.loss_options, t.assume, t.weights, t.pi, t.bias, t.beta))
+    for (loss, options, *_), run in same:
         start, stop = stop, stop + len(list(run))
-        trial = trials[start]
-        loss = LOSSES[trial.loss].bind(contexts[start].beside(like), **dict(trial.loss_options))
-        groups.append(LossGroup(loss, start, stop))
-    return groups
+        yield RunLoss(LOSSES[loss], options, job.contexts[start], start, stop)
 
 
-def _held_out_scores(logits: Tensor, ybar: IntArray, judge: Judge) -> FloatArray:
+def _held_out_scores(logits: Tensor, likelihood: Tensor) -> FloatArray:
     """For each run the mean of log (pQ)_ybar over the held-out labels, and its standard error: (runs, 2)."""
-    column = torch.as_tensor(judge.transition, dtype=torch.float64, device=logits.device).T[torch.as_tensor(ybar)]
-    chance = (logits.double().softmax(-1) * column).sum(-1)
+    chance = (logits.double().softmax(-1) * likelihood).sum(-1)
     score = chance.clamp_min(torch.finfo(torch.float64).tiny).log()
-    error = score.std(-1, correction=0) / len(ybar) ** 0.5
+    error = score.std(-1, correction=0) / len(likelihood) ** 0.5
     return torch.stack([score.mean(-1), error], -1).cpu().numpy()

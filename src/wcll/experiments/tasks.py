@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from wcll.checks import FloatArray, InputError, IntArray
 from wcll.datasets import Dataset, Split
@@ -44,7 +43,7 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
     kept, y, ybar = _resampled(trial, kept, y, ybar)
 
     def images(split: Split, rows: Any) -> torch.Tensor:
-        return as_images(split.x[rows], dataset.scale, trial.dtype)
+        return torch.as_tensor(split.x[rows])
 
     train = Weak(images(pool, kept), ybar)
     return Task(
@@ -54,13 +53,9 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
         limit=Ordinary(train.x, y) if trial.ordinary else None,
         judge=_judge(trial, ybar, sizes, matrix),
         declared=Declared(sizes, matrix),
+        scale=dataset.scale,
         data={"fingerprint": dataset.fingerprint, "official": dataset.official},
     )
-
-
-def as_images(x: NDArray[np.generic], scale: float, dtype: str) -> torch.Tensor:
-    """Samples as numbers from 0 to 1 (for images), in the precision of the trial."""
-    return torch.as_tensor(x).to(getattr(torch, dtype)) / scale
 
 
 def class_sizes(trial: Trial, have: IntArray) -> IntArray:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from wcll.checks import InputError
+from wcll.losses.softmax import log_softmax, softmax
 from wcll.registry import Functions
 
 BaseLoss = Callable[[Tensor], Tensor]
@@ -20,13 +21,13 @@ BASES: Functions[BaseLoss] = Functions("base")
 @BASES.add("ce")
 def ce(logits: Tensor) -> Tensor:
     """Cross-entropy, -log p_j."""
-    return -logits.log_softmax(-1)
+    return -log_softmax(logits)
 
 
 @BASES.add("mae")
 def mae(logits: Tensor) -> Tensor:
     """Mean absolute error, sum_i |p_i - [i = j]| = 2 (1 - p_j)."""
-    return 2 * (1 - logits.softmax(-1))
+    return 2 * (1 - softmax(logits))
 
 
 @BASES.add("mse")
@@ -60,12 +61,11 @@ def symmetric(logits: Tensor, alpha: float = 0.1, beta: float = 1.0, floor: floa
     return -alpha * log_p - beta * floor * (1 - log_p.exp())
 
 
-def base_gradient(base: Base, logits: Tensor, coefficients: Tensor) -> Tensor:
-    """The gradient in the logits of sum_k c_k l_k(x), for coefficients c (..., n, k)."""
+def base_gradient(base: Base, logits: Tensor, p: Tensor, coefficients: Tensor) -> Tensor:
+    """The gradient in the logits of sum_k c_k l_k(x), for coefficients c (..., n, k) and p = softmax(f)."""
     if base == "ce" or base is ce:
-        return torch.addcmul(-coefficients, logits.softmax(-1), coefficients.sum(-1, keepdim=True))
+        return torch.addcmul(-coefficients, p, coefficients.sum(-1, keepdim=True))
     if base == "mae" or base is mae:
-        p = logits.softmax(-1)
         return 2 * p * ((coefficients * p).sum(-1, keepdim=True) - coefficients)
     with torch.enable_grad():
         leaf = logits.detach().requires_grad_()

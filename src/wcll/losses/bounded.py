@@ -9,6 +9,7 @@ from torch import Tensor
 
 from wcll.losses import base
 from wcll.losses.inputs import Array, Labels, prepare
+from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
 from wcll.losses.unbiased import free, free_gradient
@@ -29,16 +30,15 @@ def _remaining(logits: Tensor, targets: Targets) -> Tensor:
     return logits.masked_fill(targets.mask, -torch.inf).logsumexp(-1) - logits.logsumexp(-1)
 
 
-def _log_gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+def _log_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
     """The softmax over all classes less the one over those that are left."""
-    left = logits.masked_fill(targets.mask, -torch.inf).softmax(-1)
+    left = softmax(logits.masked_fill(targets.mask, -torch.inf))
     scale = _scale(logits, targets).unsqueeze(-1) * sample_factor(logits, targets, weight)
-    return scale * (logits.softmax(-1) - left)
+    return scale * (p - left)
 
 
-def _exp_gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+def _exp_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
     """With P the probability that is left: e^-P p_j (P - [j is left])."""
-    p = logits.softmax(-1)
     left = p.masked_fill(targets.mask, 0.0)
     total = left.sum(-1, keepdim=True)
     scale = _scale(logits, targets).unsqueeze(-1) * sample_factor(logits, targets, weight)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from wcll.losses.inputs import Array, Labels, prepare
+from wcll.losses.softmax import log_softmax, softmax
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, reduce_pairs, sample_factor
 
@@ -20,18 +21,16 @@ TABLE1 = Table1(complementary_labels=True, any_loss=True, any_model=True, class_
 OP_W_MAX_INVERSE = 50.0  # exp(50) already decides the softmax; 1/q itself reaches infinity
 
 
-def _l_uw_gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+def _l_uw_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
     """Through both softmaxes: first e_ybar - q in p, then that in the logits."""
-    p = logits.softmax(-1)
-    return _through_softmax(p, targets.mask.to(p.dtype) - (1 - p).softmax(-1), targets, weight)
+    return _through_softmax(p, targets.mask.to(p.dtype) - softmax(1 - p), targets, weight)
 
 
-def _l_w_gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+def _l_w_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
     """As L-UW's, weighted, and through the weight."""
-    p = logits.softmax(-1)
     rest = 1 - p
     own = targets.mask.to(p.dtype)
-    log_q = rest.log_softmax(-1)
+    log_q = log_softmax(rest)
     others = p.shape[-1] - 1
     confidence = 1 + (own * rest).sum(-1, keepdim=True) / others
     return _through_softmax(p, own * (log_q / others) + confidence * (own - log_q.exp()), targets, weight)

@@ -8,18 +8,21 @@ import torch
 from torch import Tensor
 
 from wcll.losses.inputs import Array, Labels, Transition, as_transition, prepare
+from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES, Table1, autograd
 from wcll.losses.targets import Reduction, Targets, reduce_pairs, reduce_samples, sample_factor
 
 __all__ = ["forward"]
 
 
-def _gradient(logits: Tensor, targets: Targets, *, transition: Transition, weight: Tensor | None = None) -> Tensor:
+def _gradient(
+    logits: Tensor, p: Tensor, targets: Targets, *, transition: Transition, weight: Tensor | None = None
+) -> Tensor:
     """The softmax less the posterior of y given the label: softmax(f) - softmax(f + log Q[:, ybar])."""
     if targets.index is None:
-        return autograd(partial(forward, transition=transition, weight=weight))(logits, targets)
-    posterior = (logits + _log_likelihood(transition, targets.index)).softmax(-1)
-    return sample_factor(logits, targets, weight) * (logits.softmax(-1) - posterior)
+        return autograd(partial(forward, transition=transition, weight=weight))(logits, p, targets)
+    posterior = softmax(logits + _log_likelihood(transition, targets.index))
+    return sample_factor(logits, targets, weight) * (p - posterior)
 
 
 def _log_likelihood(transition: Transition, index: Tensor) -> Tensor:

@@ -118,11 +118,13 @@ def checked_per_class(argument: str, values: Array | None, logits: Tensor, ybar:
 
 def as_transition(transition: Array | Transition, logits: Tensor) -> Transition:
     """A prepared transition beside the logits; an array checked."""
-    prepared = transition if isinstance(transition, Transition) else Transition.of(transition, logits)
+    if isinstance(transition, Transition):  # checked before
+        return transition.beside(logits)
+    prepared = Transition.of(transition, logits)
     if prepared.matrix.shape[:-2] not in ((), logits.shape[:-2]):
         raise InputError("transition", f"no run axes, or those of logits, {tuple(logits.shape[:-2])}",
                          tuple(prepared.matrix.shape[:-2]))  # fmt: skip
-    return prepared.beside(logits)
+    return prepared
 
 
 def _beside(logits: Tensor, argument: str, values: Array) -> Tensor:

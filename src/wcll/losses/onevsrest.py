@@ -17,7 +17,7 @@ __all__ = ["ml_cll", "scarce"]
 
 
 def _ml_cll_gradient(
-    logits: Tensor, targets: Targets, *, weight: Tensor | None = None, variant: str = "unbiased"
+    logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None, variant: str = "unbiased"
 ) -> Tensor:
     """The sigmoid at the label; (a + b) sigmoid - a at the others."""
     a, b = _shares(logits.shape[-1], variant)

@@ -11,9 +11,9 @@ from wcll.losses.targets import Reduction, Targets, reduce_pairs, sample_factor
 __all__ = ["cross_entropy"]
 
 
-def _gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
+def _gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
     """p - e_y."""
-    return sample_factor(logits, targets, weight) * (logits.softmax(-1) - targets.mask.to(logits.dtype))
+    return sample_factor(logits, targets, weight) * (p - targets.mask.to(logits.dtype))
 
 
 @LOSSES.add(

@@ -15,7 +15,9 @@ from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_facto
 __all__ = ["pc"]
 
 
-def _gradient(logits: Tensor, targets: Targets, *, weight: Tensor | None = None, surrogate: str = "sigmoid") -> Tensor:
+def _gradient(
+    logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None, surrogate: str = "sigmoid"
+) -> Tensor:
     """(K-1) times g'(f_ybar - f_k): up at the label, down at the others."""
     lead = targets.named(logits).unsqueeze(-1) - logits
     if surrogate == "sigmoid":

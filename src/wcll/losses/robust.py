@@ -19,6 +19,7 @@ __all__ = ["ncll"]
 
 def _gradient(
     logits: Tensor,
+    p: Tensor,
     targets: Targets,
     *,
     weight: Tensor | None = None,
@@ -28,7 +29,7 @@ def _gradient(
 ) -> Tensor:
     """That of GA with the robust base."""
     robust = _robust(base, transition)
-    return ga_gradient(logits, targets, weight=weight, transition=transition, marginal=marginal, base=robust)
+    return ga_gradient(logits, p, targets, weight=weight, transition=transition, marginal=marginal, base=robust)
 
 
 def _robust(base: str, transition: Transition | None) -> Base:

@@ -104,9 +104,9 @@ class LossSpec:
         return partial(self.function, **keywords, **options)
 
     def bind_gradient(self, context: Context, **options: Any) -> BoundLoss:
-        """The gradient of the loss in the logits as a function of logits and targets: closed, or by autograd.
+        """The gradient in the logits, closed or by autograd: a function of logits f, softmax(f) and targets.
 
-        The gradient of the sum over runs: every run's is its own.
+        It is the gradient of the sum over runs, so every run's is its own.
         """
         loss = self.bind(context, **options)  # checks both
         if self.gradient is None:
@@ -124,7 +124,7 @@ class LossSpec:
 def autograd(loss: BoundLoss) -> BoundLoss:
     """The gradient of a loss in its logits, by automatic differentiation."""
 
-    def gradient(logits: Tensor, targets: Any) -> Tensor:
+    def gradient(logits: Tensor, p: Tensor, targets: Any) -> Tensor:
         with torch.enable_grad():
             leaf = logits.detach().requires_grad_()
             (found,) = torch.autograd.grad(loss(leaf, targets).sum(), leaf)

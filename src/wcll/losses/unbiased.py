@@ -22,6 +22,7 @@ Prepared = Transition | None  # a gradient's arguments were checked when it was 
 
 def free_gradient(
     logits: Tensor,
+    p: Tensor,
     targets: Targets,
     *,
     weight: Tensor | None = None,
@@ -31,11 +32,12 @@ def free_gradient(
 ) -> Tensor:
     """As the risk is linear in the base losses, so is its gradient in theirs."""
     coefficients = _coefficients(logits, Batch(targets, weight, "mean"), transition, marginal)
-    return base_gradient(base, logits, coefficients)
+    return base_gradient(base, logits, p, coefficients)
 
 
 def _nn_gradient(
     logits: Tensor,
+    p: Tensor,
     targets: Targets,
     *,
     weight: Tensor | None = None,
@@ -47,11 +49,12 @@ def _nn_gradient(
     """Of the partial risks that are not cut off."""
     coefficients = _coefficients(logits, Batch(targets, weight, "mean"), transition, marginal)
     kept = (coefficients * base_loss(base)(logits)).sum(-2, keepdim=True) >= -beta
-    return base_gradient(base, logits, coefficients * kept)
+    return base_gradient(base, logits, p, coefficients * kept)
 
 
 def ga_gradient(
     logits: Tensor,
+    p: Tensor,
     targets: Targets,
     *,
     weight: Tensor | None = None,
@@ -64,7 +67,7 @@ def ga_gradient(
     risks = (coefficients * base_loss(base)(logits)).sum(-2, keepdim=True)
     climb = -targets.counts(risks).unsqueeze(-2) * (risks <= 0)
     factor = torch.where((risks >= 0).all(-1, keepdim=True), 1.0, climb)
-    return base_gradient(base, logits, coefficients * factor)
+    return base_gradient(base, logits, p, coefficients * factor)
 
 
 @LOSSES.add(

@@ -21,6 +21,7 @@ Reading = Literal["eq9", "algorithm1", "eq12", "eq10"]
 
 def _gradient(
     logits: Tensor,
+    p: Tensor,
     targets: Targets,
     *,
     weight: Tensor,
@@ -30,8 +31,8 @@ def _gradient(
 ) -> Tensor:
     """Eq. 9 is FREE with weighted samples; the other readings by autograd."""
     if reading == "eq9":
-        return free_gradient(logits, targets, weight=weight, base=base)
-    return autograd(partial(wcll, weight=weight, pi=pi, reading=reading, base=base))(logits, targets)
+        return free_gradient(logits, p, targets, weight=weight, base=base)
+    return autograd(partial(wcll, weight=weight, pi=pi, reading=reading, base=base))(logits, p, targets)
 
 
 @LOSSES.add(

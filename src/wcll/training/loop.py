@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -39,6 +39,7 @@ class Trainer:
     seed: int
     epoch: int = 0
     step: int = 0
+    last_losses: Tensor = field(default_factory=lambda: torch.empty(0))  #: of the last batch, before its step
 
     def run_epoch(self, x: Tensor, targets: Targets, batch_size: int) -> dict[str, Any]:
         """One pass over the data, on the device of ``x``; returns the epoch's number, mean loss a run and seconds."""
@@ -48,7 +49,8 @@ class Trainer:
         steps = 0
         for rows in batches(len(x), batch_size, seed=self.seed, epoch=self.epoch):
             index = rows.to(x.device)
-            total += self.run_step(x[index], targets[index])
+            self.last_losses = self.run_step(x[index], targets[index])
+            total += self.last_losses
             steps += 1
         self.epoch += 1
         return {"epoch": self.epoch, "loss": (total / steps).tolist(), "seconds": time.perf_counter() - start}
@@ -77,9 +79,9 @@ class Trainer:
 
 
 @torch.no_grad()
-def predict_logits(model: RunStack, x: Tensor, *, batch_size: int = 4096) -> Tensor:
-    """Logits of every run in evaluation mode, (runs, n, classes)."""
-    if model.exact and x.dtype != torch.float64:
+def predict_logits(model: RunStack, x: Tensor, *, batch_size: int = 4096, exact: bool = True) -> Tensor:
+    """Logits of every run in evaluation mode, (runs, n, classes); ``exact=False`` keeps the precision of ``x``."""
+    if exact and model.exact and x.dtype != torch.float64:
         model, x = copy.deepcopy(model).double(), x.double()
     model.eval()
     return torch.cat([model(part) for part in torch.split(x, batch_size)], dim=1)

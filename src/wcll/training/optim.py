@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,3 +51,65 @@ class RunAdam:
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
             size = self.lr[0] if len(self.lr) == 1 else self.lr.view(-1, *[1] * (parameter.ndim - 1))
             parameter.sub_(size * mean / (square.sqrt() / root).add_(self.eps) / unbias)
+
+
+class StackedAdam:
+    """Adam with L2 decay for one array of parameters (groups, rows, columns), with a rate a row.
+
+    The gradient is written into :attr:`gradient` before a step, which uses it up. The number of steps is a tensor, so
+    that a step can be recorded and replayed. On a CPU torch's fused kernel makes one pass over the memory of runs that
+    share a rate; elsewhere it takes a few operations on whole arrays.
+    """
+
+    def __init__(
+        self,
+        parameters: Tensor,
+        rates: Tensor,
+        *,
+        weight_decay: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        self.parameters, self.rates = parameters, rates.unsqueeze(-1)
+        self.weight_decay, self.betas, self.eps = weight_decay, betas, eps
+        self.gradient, self.mean, self.square = (torch.zeros_like(parameters) for _ in range(3))
+        self.steps = torch.zeros((), dtype=torch.float64, device=parameters.device)
+        self._parts = self._same_rates() if parameters.device.type == "cpu" else []
+
+    def step(self) -> None:
+        """One step of every run."""
+        self.steps += 1
+        if not self._parts:
+            self._whole()
+        first, second = self.betas
+        options = {"beta1": first, "beta2": second, "weight_decay": self.weight_decay, "eps": self.eps}
+        for rate, arrays in self._parts:
+            steps = [self.steps.to(torch.float32)] * len(arrays[0])
+            _FUSED(*arrays, [], steps, lr=rate, amsgrad=False, maximize=False, **options)
+
+    def _whole(self) -> None:
+        first, second = self.betas
+        gradient = self.gradient.add_(self.parameters, alpha=self.weight_decay)
+        self.mean.lerp_(gradient, 1 - first)
+        self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        unbias = (1 - first**self.steps).to(gradient.dtype)
+        root = (1 - second**self.steps).sqrt().to(gradient.dtype)
+        size = torch.sqrt(self.square, out=gradient).div_(root).add_(self.eps)
+        self.parameters.sub_(torch.div(self.mean, size, out=gradient).mul_(self.rates / unbias))
+
+    def _same_rates(self) -> list[tuple[float, list[list[Tensor]]]]:
+        """For every rate, the rows that have it, of the parameters, their gradient and both moments."""
+        if _FUSED is None:
+            return []
+        places: dict[float, list[tuple[int, slice]]] = {}
+        for group, rates in enumerate(self.rates.squeeze(-1).tolist()):
+            start = 0
+            for stop in range(1, len(rates) + 1):
+                if stop == len(rates) or rates[stop] != rates[start]:
+                    places.setdefault(rates[start], []).append((group, slice(start, stop)))
+                    start = stop
+        arrays = (self.parameters, self.gradient, self.mean, self.square)
+        return [(rate, [[array[place] for place in where] for array in arrays]) for rate, where in places.items()]
+
+
+_FUSED: Any = getattr(torch, "_fused_adam_", None)  # private to torch, so it may go: then whole arrays do

@@ -1,0 +1,135 @@
+"""How runs are trained: a plain loop that works for all, and faster ways for those that allow them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wcll.losses import Context, LossSpec, Targets
+from wcll.models import build_model
+from wcll.training.loop import LossGroup, Trainer, predict_logits
+from wcll.training.optim import RunAdam
+
+EVALUATED = 4096  #: samples that are predicted at a time
+
+
+@dataclass(frozen=True)
+class RunLoss:
+    """Consecutive runs that share a loss."""
+
+    spec: LossSpec
+    options: tuple[tuple[str, Any], ...]
+    context: Context
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Runs that share data: samples, labels, initial weights and the order of batches."""
+
+    x: Tensor  #: (n, ...) as stored: bytes or numbers
+    labels: Tensor  #: (n,)
+    seed: int
+    rates: Sequence[float]  #: one a run
+    losses: Sequence[RunLoss]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What all runs share."""
+
+    model: dict[str, Any]
+    n_classes: int
+    scale: float  #: samples are divided by it
+    batch_size: int
+    weight_decay: float
+    dtype: torch.dtype
+    device: torch.device
+
+    def numbers(self, x: Tensor) -> Tensor:
+        """Samples as the model takes them."""
+        return x.to(self.device, self.dtype) / self.scale
+
+
+class Engine(ABC):
+    """Groups of runs that are trained in step; a result of one group or run does not depend on the others."""
+
+    @abstractmethod
+    def run_epoch(self) -> None:
+        """One pass over the data."""
+
+    @abstractmethod
+    def last_losses(self, group: int) -> Tensor:
+        """The losses of the last batch before its step, (runs,)."""
+
+    @abstractmethod
+    def prepare(self, x: Tensor) -> Tensor:
+        """Samples put where :meth:`predict` wants them, once."""
+
+    @abstractmethod
+    def predict(self, group: int, prepared: Tensor) -> Tensor:
+        """Logits of prepared samples, (runs, n, classes)."""
+
+    @abstractmethod
+    def parameters(self, group: int) -> dict[str, Tensor]:
+        """Parameters of a group by name, (runs, ...)."""
+
+
+class PlainLoop(Engine):
+    """Stacks of runs, one after another, with autograd: the reference that the faster engines are compared with."""
+
+    def __init__(self, groups: Sequence[RunGroup], training: Training) -> None:
+        self.training = training
+        self.x = [training.numbers(group.x) for group in groups]
+        self.targets = [Targets.of(g.labels, training.n_classes).to(training.device) for g in groups]
+        self.trainers = [self._trainer(group, x) for group, x in zip(groups, self.x, strict=True)]
+        self.losses = [torch.empty(0)] * len(groups)
+
+    def run_epoch(self) -> None:
+        """One pass over the data, group by group."""
+        for i, (trainer, x, targets) in enumerate(zip(self.trainers, self.x, self.targets, strict=True)):
+            trainer.run_epoch(x, targets, self.training.batch_size)
+            self.losses[i] = trainer.last_losses
+
+    def last_losses(self, group: int) -> Tensor:
+        """The losses of the last batch before its step, (runs,)."""
+        return self.losses[group]
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Samples as numbers on the device."""
+        return self.training.numbers(x)
+
+    def predict(self, group: int, prepared: Tensor) -> Tensor:
+        """Logits of prepared samples, (runs, n, classes)."""
+        return predict_logits(self.trainers[group].model, prepared, batch_size=EVALUATED, exact=False)
+
+    def parameters(self, group: int) -> dict[str, Tensor]:
+        """Parameters of a group by name, (runs, ...)."""
+        return {name: value.detach() for name, value in self.trainers[group].model.named_parameters()}
+
+    def _trainer(self, group: RunGroup, x: Tensor) -> Trainer:
+        training, seeds = self.training, [group.seed] * len(group.rates)
+        stack = build_model(training.model, tuple(x.shape[1:]), training.n_classes, seeds, x.dtype).to(x.device)
+        rates = torch.tensor(list(group.rates), dtype=x.dtype, device=x.device)
+        optimiser = RunAdam(stack.parameters(), rates, weight_decay=training.weight_decay)
+        like = torch.empty(0, training.n_classes, dtype=x.dtype, device=x.device)
+        losses = [
+            LossGroup(part.spec.bind(part.context.beside(like), **dict(part.options)), part.start, part.stop)
+            for part in group.losses
+        ]
+        return Trainer(stack, optimiser, losses, group.seed)
+
+
+def make_engine(groups: Sequence[RunGroup], training: Training, *, plain: bool = False) -> Engine:
+    """The fastest engine for the model and the device, or the plain loop."""
+    from wcll.training.linear import LinearRuns
+
+    if training.model == {"name": "linear"} and not plain:
+        return LinearRuns(groups, training)
+    return PlainLoop(groups, training)

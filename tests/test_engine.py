@@ -1,0 +1,127 @@
+"""The engine: the same numbers as a plain loop, whatever trains together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from cases import CASES, Case, context
+from suites import SMALL
+from wcll.experiments import parse_suite
+from wcll.experiments.execute import run_suite
+from wcll.losses import LOSSES, Context
+from wcll.report.formats import to_csv
+from wcll.report.tables import build_table
+from wcll.training.engines import PlainLoop, RunGroup, RunLoss, Training, make_engine
+from wcll.training.linear import LinearRuns
+from wcll.training.optim import RunAdam, StackedAdam
+
+K, N, BATCH = 5, 90, 32
+RATES = (1e-3, 1e-2)
+one_label = [case for case in CASES if case.name != "op-w"]  # its clamped exponent is chaotic
+
+
+def training(dtype=torch.float64, batch_size=BATCH, model=None, device="cpu"):
+    return Training(model or {"name": "linear"}, K, 255.0, batch_size, 1e-4, dtype, torch.device(device))
+
+
+def group(cases, seed=0, rates=RATES, n=N):
+    rng = np.random.default_rng(seed)
+    x = torch.from_numpy(rng.integers(0, 256, (n, 4, 5), dtype=np.uint8))
+    losses = [
+        RunLoss(LOSSES[case.name], tuple(case.options.items()), Context(**context(case, K, seed)),
+                i * len(rates), (i + 1) * len(rates))
+        for i, case in enumerate(cases)
+    ]  # fmt: skip
+    return RunGroup(x, torch.from_numpy(rng.integers(0, K, n)), seed, list(rates) * len(cases), losses)
+
+
+def run(engine, epochs):
+    for _ in range(epochs):
+        engine.run_epoch()
+    return engine
+
+
+def difference(a, b, group_a=0, group_b=0, runs=slice(None)):
+    first, second = a.parameters(group_a), b.parameters(group_b)
+    assert first.keys() == second.keys()
+    return max(float((first[name][runs] - second[name]).abs().max()) for name in first)
+
+
+@pytest.mark.parametrize("case", one_label, ids=lambda case: case.id)
+def test_engine_equals_plain_loop_after_fifty_steps(case):
+    """Steps: 2 an epoch; the last incomplete batch is dropped by both."""
+    fast, slow = (run(maker([group([case])], training()), 25) for maker in (LinearRuns, PlainLoop))
+    assert difference(fast, slow) < 1e-10
+    assert torch.allclose(fast.last_losses(0), slow.last_losses(0), atol=1e-10, rtol=1e-10)
+    x = torch.randint(0, 256, (7, 4, 5), dtype=torch.uint8)
+    assert torch.allclose(fast.predict(0, fast.prepare(x)), slow.predict(0, slow.prepare(x)), atol=1e-10)
+
+
+def test_together_equals_alone_for_all_losses_at_once():
+    fast = run(LinearRuns([group(one_label)], training()), 25)
+    for i, case in enumerate(one_label):
+        alone = run(LinearRuns([group([case])], training()), 25)
+        assert difference(fast, alone, runs=slice(2 * i, 2 * i + 2)) < 1e-10, case.id
+
+
+def test_groups_of_different_data_do_not_mix():
+    cases = [
+        Case("wcll", ("weight",)),
+        Case("forward", ("transition",)),
+        Case("nn", ("marginal",)),
+        Case("scarce", ("prior",)),
+    ]
+    together = run(LinearRuns([group(cases, seed) for seed in range(3)], training()), 25)
+    for seed in range(3):
+        alone = run(LinearRuns([group(cases, seed)], training()), 25)
+        assert difference(together, alone, group_a=seed) < 1e-10
+        assert torch.allclose(together.last_losses(seed), alone.last_losses(0), atol=1e-10)
+
+
+def test_fewer_samples_than_a_batch():
+    fast, slow = (run(maker([group([Case("log")], n=20)], training()), 10) for maker in (LinearRuns, PlainLoop))
+    assert difference(fast, slow) < 1e-10
+
+
+def test_whole_array_adam_equals_the_fused_kernel_and_torchs(monkeypatch):
+    rates = torch.tensor([1e-3, 1e-3, 1e-2, 5e-4], dtype=torch.float64)
+    start = torch.randn(1, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    fused = StackedAdam(start.clone(), rates[None], weight_decay=1e-2)
+    monkeypatch.setattr("wcll.training.optim._FUSED", None)
+    whole = StackedAdam(start.clone(), rates[None], weight_decay=1e-2)
+    assert not whole._parts
+    assert len(fused._parts) == 3
+    monkeypatch.undo()
+    rows = [torch.nn.Parameter(row.clone()) for row in start[0]]
+    theirs = [torch.optim.Adam([row], lr=float(rate), weight_decay=1e-2) for row, rate in zip(rows, rates, strict=True)]
+    runs = torch.nn.Parameter(start[0].clone())
+    own = RunAdam([runs], rates, weight_decay=1e-2)
+    for step in range(50):
+        gradient = torch.randn(4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(step))
+        for optimiser in (fused, whole):
+            optimiser.gradient.copy_(gradient[None])
+            optimiser.step()
+        for row, optimiser, part in zip(rows, theirs, gradient, strict=True):
+            row.grad = part.clone()
+            optimiser.step()
+        runs.grad = gradient.clone()
+        own.step()
+    for found in (fused.parameters[0], whole.parameters[0], runs.detach()):
+        assert torch.allclose(found, torch.stack([row.detach() for row in rows]), atol=1e-12)
+
+
+def test_the_engine_is_chosen_for_linear_models_only():
+    assert isinstance(make_engine([group([Case("log")])], training()), LinearRuns)
+    assert isinstance(make_engine([group([Case("log")])], training(), plain=True), PlainLoop)
+    assert isinstance(make_engine([group([Case("log")])], training(model={"name": "mlp", "hidden": 4})), PlainLoop)
+
+
+def test_a_suite_has_the_same_table_with_both():
+    suite = parse_suite(SMALL, "small")
+    tables = []
+    for plain in (False, True):
+        rows = run_suite(suite, [0, 1], torch.device("cpu"), plain=plain)
+        tables.append(to_csv([build_table(suite, spec, rows, [0, 1]) for spec in suite.tables]))
+    assert tables[0] == tables[1]
