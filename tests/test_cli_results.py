@@ -7,6 +7,7 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from suites import SMALL
@@ -117,7 +118,7 @@ def test_shards(ending, folder, capsys):
 
 @pytest.mark.parametrize(
     ("content", "name"),
-    [(b"[", "a.json"), (b"{}", "b.json"), (b'[{"a": 1}]', "c.json"), (b'[{"key": "k", "config": {}, "metrics": {}, "history": {}, "provenance": {}}]', "h.json"), (b"xx", "d.json.gz"),
+    [(b"[", "a.json"), (b"{}", "b.json"), (b'[{"a": 1}]', "c.json"), (b'[{"key": "k", "config": {}, "metrics": {}, "history": {}, "provenance": {}}]', "h.json"), (b"xx", "d.json.gz"), (b"\x1f\x8b\x08\x00" + b"\x07" * 40, "i.json.gz"), (b"[" * 100_000, "j.json"),
      (gzip.compress(b"[{}]")[:-9], "e.json.gz"), (b"3", "f.json"), (b"\xff", "g.json")],
 )  # fmt: skip
 def test_files_that_hold_no_rows(content, name, folder, capsys):
@@ -164,3 +165,55 @@ def test_data_that_cannot_be_used_leave_no_store(old, new, message, folder, caps
 
 def test_unknown_devices(capsys):
     assert "device: expected 'auto', 'cpu' or 'cuda'" in fails(["run", "one.toml", "--device", "tpu"], capsys)
+
+
+def test_options_before_the_command_count(folder, capsys):
+    assert run(["results", "--store", "s.sqlite", "--where", "loss=pc", "export", "before.json"]) == 0
+    assert len(json.loads((folder / "before.json").read_text())) == 8
+    assert run(["results", "--store", "other.sqlite", "import", "before.json"]) == 0
+    assert (folder / "other.sqlite").exists()
+    capsys.readouterr()
+    assert "--json: expected no command beside it" in fails(["results", "--json", "export", "x.json"], capsys)
+
+
+def test_titles_are_text_whatever_they_look_like(folder, capsys):
+    text = ONE.replace('title = "limit"', 'title = "a [/b] [ours] <i>|"').replace('title = "Small"', 'title = "[/x]"')
+    (folder / "odd.toml").write_text(text)
+    assert run(["run", "odd.toml", "--store", "s.sqlite"]) == 0
+    assert "a [/b] [ours] <i>|" in capsys.readouterr().out
+    for ending in ("html", "md"):
+        assert run(["report", "odd.toml", "--store", "s.sqlite", "--out", f"odd.{ending}"]) == 0
+    assert "&lt;i&gt;" in (folder / "odd.html").read_text()
+    assert r"<i>\|" in (folder / "odd.md").read_text()
+
+
+def test_own_data_that_changed_are_not_taken_for_the_old(folder, capsys):
+    rng = np.random.default_rng(0)
+    np.savez(folder / "own.npz", x=rng.random((300, 4)), y=rng.integers(0, 3, 300))
+    text = ONE.replace('"digits"', '"own.npz"').replace("n_majority = 60", "n_majority = 30")
+    (folder / "own.toml").write_text(text)
+    assert run(["run", "own.toml", "--store", "own.sqlite"]) == 0
+    assert "not the official file" in capsys.readouterr().out
+    assert run(["run", "own.toml", "--store", "own.sqlite"]) == 0
+    assert "nothing is left to do" in capsys.readouterr().err
+    np.savez(folder / "own.npz", x=rng.random((310, 4)), y=rng.integers(0, 3, 310))
+    assert "got one that was changed" in fails(["run", "own.toml", "--store", "own.sqlite"], capsys)
+
+
+def test_a_unit_that_fails_does_not_keep_the_others(folder, capsys, monkeypatch):
+    """A class that is never named cannot be weighted: which seeds it hits is not known beforehand."""
+    from wcll.checks import InputError
+    from wcll.experiments import execute
+
+    plain = execute.run_unit
+
+    def failing(trials, *rest, **options):
+        if trials[0].seed == 0 and not trials[0].ordinary:
+            raise InputError("ybar", "every class to occur", "none of class 3")
+        return plain(trials, *rest, **options)
+
+    monkeypatch.setattr(execute, "run_unit", failing)
+    assert run(["run", "one.toml", "--store", "partly.sqlite"]) == 2
+    assert "ybar: expected every class to occur" in capsys.readouterr().err.splitlines()[-1]
+    with Store(Path("partly.sqlite")) as store:
+        assert len(list(store.rows())) == 32 - 12

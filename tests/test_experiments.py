@@ -19,7 +19,8 @@ from wcll.experiments import Trial, parse_suite, plan, runner
 from wcll.experiments.containers import Clean, Ordinary, Weak
 from wcll.experiments.execute import Tasks, make_job, run_suite, run_unit
 from wcll.experiments.runner import train
-from wcll.experiments.tasks import class_sizes, loss_context, make_task, split_test
+from wcll.experiments.tasks import class_sizes, draw_samples, loss_context, make_task
+from wcll.labels import imbalance_counts
 from wcll.labels.weights import eq13
 
 CPU = torch.device("cpu")
@@ -88,10 +89,8 @@ def test_training_cannot_be_given_true_labels(digits):
 def test_the_training_module_knows_no_container_of_test_labels():
     tree = ast.parse(Path(inspect.getfile(runner)).read_text())
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert not {"Clean", "Task", "Confusion"} & (names | imported)
-    assert "test" not in attributes
 
 
 def test_the_draws_are_what_the_trial_says(digits):
@@ -142,28 +141,67 @@ def test_beliefs_weights_and_resampling(digits):
 
 def test_class_sizes_of_every_profile():
     have = np.array([100, 100, 100, 100])
-    assert class_sizes(trial(imbalance="long-tailed", p=10, minority=None, n_majority=80), have).tolist() == [
-        80,
-        37,
-        17,
-        8,
-    ]
-    assert class_sizes(trial(imbalance="step", p=10, minority=None, n_majority=80), have).tolist() == [80, 80, 8, 8]
+    tailed = trial(imbalance="long-tailed", p=10, minority=None, n_majority=80)
+    assert class_sizes(tailed, have)[0].tolist() == [80, 37, 17, 8]
+    stepped = trial(imbalance="step", p=10, minority=None, n_majority=80)
+    assert class_sizes(stepped, have)[0].tolist() == [80, 80, 8, 8]
+    assert (
+        class_sizes(trial(p=6, n_majority=27), have)[0].tolist()
+        == imbalance_counts(n_majority=27, n_classes=4, minority=[0], p=6).tolist()
+    )
     plain = trial(imbalance="none", p=None, minority=None, n_majority=None)
-    assert class_sizes(plain, np.array([100, 50, 100, 100])).tolist() == [90, 45, 90, 90]
+    assert class_sizes(plain, np.array([100, 50, 100, 100]))[0].tolist() == [90, 45, 90, 90]
     with pytest.raises(InputError, match="n_majority: expected at most 133 samples of class 0 in digits, got"):
         make_task(trial(n_majority=500), load_dataset("digits"))
 
 
-def test_a_test_split_keeps_groups_whole():
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3, 7, 20])
+@pytest.mark.parametrize("validation", [0, 0.05, 1 / 9, 0.28, 0.5, 0.9])
+def test_sizes_by_default_always_fit(p, validation):
+    have = np.array([174, 131, 140, 133])
+    sizes, held_out = class_sizes(trial(p=p, n_majority=None, validation=validation), have)
+    assert (sizes + held_out <= have).all()
+    assert (sizes + held_out).max() > 0.7 * have.min()
+
+
+def grouped(n_groups=200, size=3):
     rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(60), 3)
-    y = np.repeat(rng.integers(0, 3, 60), 3)
-    x = groups[:, None].astype(np.float64)
-    pool, test = split_test(Split(x, y, groups), trial())
-    assert not set(pool.x.ravel()) & set(test.x.ravel())
-    assert len(pool.y) + len(test.y) == 180
-    assert 0.2 < len(test.y) / 180 < 0.3
+    groups = np.repeat(np.arange(n_groups), size)
+    y = np.repeat(rng.integers(0, 3, n_groups), size)
+    x = np.stack([groups, np.arange(len(groups))], axis=1).astype(np.float64)
+    return Dataset("patients", ("a", "b", "c"), Split(x, y, groups), None, 1.0, False, "f", "here")
+
+
+def test_groups_stay_on_one_side_throughout():
+    one = trial(n_majority=60, minority=[0])
+    draw = draw_samples(one, grouped())
+    task = make_task(one, grouped())
+    sides = [set(part.x[:, 0].tolist()) for part in (task.train, task.valid, task.test)]
+    assert all(sides)
+    assert not sides[0] & sides[1]
+    assert not sides[0] & sides[2]
+    assert not sides[1] & sides[2]
+    assert 0.2 < len(draw.test.y) / 600 < 0.3
+    assert np.bincount(draw.pool.y[draw.train]).tolist() == [30, 60, 60]
+
+
+def test_the_judge_is_told_of_labels_as_they_were_drawn(digits):
+    plain, over = (make_task(trial(resample=how, judge="inverse-size"), digits) for how in ("none", "over"))
+    assert np.array_equal(plain.judge.transition, over.judge.transition)
+    assert np.array_equal(plain.valid.ybar, over.valid.ybar)
+    assert torch.equal(plain.valid.x, over.valid.x)
+
+
+def test_a_class_without_samples_and_a_singular_judge_are_said_before_training(digits):
+    rng = np.random.default_rng(0)
+    split = Split(rng.random((40, 3)), np.repeat([0, 1], 20))
+    hollow = Dataset("hollow", ("a", "b", "c"), split, None, 1.0, False, "f", "here")
+    with pytest.raises(
+        InputError, match="dataset 'digits': expected training samples of every class, got none of class 'c'"
+    ):
+        make_task(trial(n_majority=None), hollow)
+    with pytest.raises(InputError, match="transition: expected an invertible matrix"):
+        make_task(trial(labels="uniform", noise=0.1, judge="true"), digits)
 
 
 def test_rows_hold_what_the_predictions_were(digits):
@@ -185,7 +223,7 @@ def test_rows_hold_what_the_predictions_were(digits):
     logits = (task.valid.x.double() / task.scale).flatten(1) @ weight.T + bias
     expected = complementary_log_likelihood(task.valid.ybar, logits.softmax(-1).numpy(), task.judge.transition)
     assert (row.history["log_likelihood"][-1], row.history["log_likelihood_se"][-1]) == pytest.approx(expected)
-    assert row.provenance["data"] == {"fingerprint": digits.fingerprint, "official": True}
+    assert row.provenance["data"] == {"fingerprint": digits.fingerprint, "official": True, "stamp": ""}
     assert row.provenance["seconds"] > 0
 
 

@@ -10,6 +10,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +19,7 @@ from suites import MAIN, SMALL, start
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.experiments import Row, Store, store
-from wcll.experiments.owner import STALE, Owner
+from wcll.experiments.owner import STALE, Owner, _start_of
 
 KEYS = ["a", "b", "c"]
 
@@ -76,8 +78,7 @@ def test_a_silent_owner_elsewhere_loses_its_claim(path):
 def test_a_dead_owner_here_loses_its_claim_at_once(path):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     here = Owner.here()
-    started = __import__("wcll.experiments.owner", fromlist=["_start_of"])._start_of(child.pid)
-    owner = Owner("child", here.host, child.pid, started)
+    owner = Owner("child", here.host, child.pid, _start_of(child.pid))
     with Store(path) as one:
         one.claim(KEYS, owner)
         assert one.claim(KEYS, here) is None
@@ -86,6 +87,59 @@ def test_a_dead_owner_here_loses_its_claim_at_once(path):
         child.kill()
         child.wait()
         assert one.claim(KEYS, here) == KEYS
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc: dead owners are known by their silence")
+def test_a_zombie_is_dead(path):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    here = Owner.here()
+    owner = Owner("child", here.host, child.pid, _start_of(child.pid))
+    assert owner.alive(here, silent=False)
+    assert not owner.alive(here, silent=True)  # stopped, or hanging
+    child.kill()
+    while _start_of(child.pid) not in ("dead", ""):
+        time.sleep(0.01)
+    assert not owner.alive(here, silent=False)  # nobody has asked for its exit code yet
+    child.wait()
+
+
+def test_many_may_make_the_store_at_once(tmp_path):
+    def make(i):
+        for turn in range(12):
+            with Store(tmp_path / f"{turn}.sqlite") as one:
+                one.add([row(f"{i}")])
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(make, range(6)))
+    for turn in range(12):
+        with Store(tmp_path / f"{turn}.sqlite") as one:
+            assert one.finished([str(i) for i in range(6)]) == {str(i) for i in range(6)}
+
+
+def test_a_store_that_vanishes_is_an_error_not_a_loss_in_silence(path):
+    with Store(path) as one:
+        path.unlink()
+        with pytest.raises(InputError, match="to stay where it is, got another or none"):
+            one.add([row("a")])
+
+
+def test_memory_is_a_file_name_like_any_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Store(Path(":memory:")) as one:
+        one.add([row("a")])
+    with Store(Path(":memory:"), create=False) as one:
+        assert one.finished(["a"]) == {"a"}
+
+
+@pytest.mark.parametrize("damage", ["history = x'00'", "history = 'text'", "config = '{'", "provenance = 'x'"])
+def test_damaged_runs_are_said(path, damage, capsys):
+    with Store(path) as one:
+        one.add([row("a")])
+        one.connection.execute(f"UPDATE runs SET {damage}")
+    assert run(["results", "--store", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "the damaged run a" in error
+    assert error.count("\n") == 1
 
 
 def test_an_older_schema_is_brought_up_to_date(path, monkeypatch):

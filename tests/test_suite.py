@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import wcll
 from suites import SMALL
 from wcll.checks import InputError
 from wcll.cli.app import run
@@ -76,7 +78,7 @@ BAD = [
     (change("epochs = 12", "epoch = 12"), "line 14: setting: expected one of .* got 'epoch'; did you mean 'epochs'?"),
     (change('loss = "wcll"', 'loss = "wcl"'), "line 29: loss: expected one of .* got 'wcl'; did you mean 'wcll'?"),
     (change('loss = "pc"', 'los = "pc"'), "line 32: setting: .* got 'los'; did you mean 'loss'?"),
-    (change("lr = [1e-3, 1e-2]", "lr = [1e-3, -1]"), "line 18: lr: expected a number above 0, got -1"),
+    (change("lr = [1e-3, 1e-2]", "lr = [1e-3, -1]"), "line 18: lr: expected a number above 0 to 1e\\+06, got -1"),
     (change("lr = [1e-3, 1e-2]", "lr = 1e-3"), "line 18: lr: expected a list of values in \\[grid\\], got 0.001"),
     (change("hidden = 16", "hiden = 16"), "line 26: option of model 'mlp': .* did you mean 'hidden'?"),
     (change("[grid]", "[gird]"), "line 17: key: expected one of .* did you mean 'grid'?"),
@@ -92,6 +94,24 @@ BAD = [
     (change('assume = "inverse-size"', 'assume = 3'), "line 37: assume: expected one of .*, got 3"),
     (change("[grid]", "[[grid]]"), "line 17: grid: expected a table, \\[grid\\]"),
     (change('loss = "pc"', 'loss = ["pc"]'), "line 32: loss: expected a name, or"),
+    (change("lr = [1e-3, 1e-2]", 'loss = ["pc", "wcll"]'), "line 18: grid: expected one of lr, .* got loss"),
+    (change("lr = [1e-3, 1e-2]", "lr = [1e-3]\nepochs = [2, 3]"), "line 19: grid: expected one of lr, .* got epochs"),
+    (change("epochs = 12", "epochs = 12\nlr = 1"), "line 19: lr: expected values in \\[grid\\] or one in \\[settings\\], got both"),
+    (change("epochs = 12", "validation = 0"), "line 14: validation: expected held-out labels for select = 'label-free', got 0"),
+    (change('select = "label-free"', 'select = "last"\nat = { lr = true }'), "line 46: at lr: expected one of the grid's values"),
+    (change('select = "label-free"', 'select = "label-free"\ntitle = 5'), "line 46: title: expected text, got 5"),
+    (change("p = 2", "p = 0.5"), "line 9: p: expected a number from 1 to 1e\\+06, got 0.5"),
+    (change("p = 2", "p = " + "9" * 400), "line 9: p: expected a number from 1 to 1e\\+06, got 9999"),
+    (change("epochs = 12", "epochs = " + "9" * 400), "line 14: epochs: expected a whole number from 1, got 9999"),
+    (change("epochs = 12", "bias = nan"), "line 14: bias: expected a number"),
+    (change("epochs = 12", "weight_decay = true"), "line 14: weight_decay: expected a number from 0"),
+    (change("dropout = 0.2", 'dropout = "a"'), "line 26: option of model 'mlp', dropout: expected a number"),
+    (change('loss = "wcll"', 'loss = { name = "wcll", base = ["ce"] }'), "line 29: option of loss 'wcll', base: expected a name"),
+    (change('loss = "wcll"', 'loss = { name = "wcll", reading = "eq99" }'), "reading: expected one of 'eq9'"),
+    (change("hidden = 16", "hidden = 1000000000"), "expected settings that can be trained"),
+    (change("dropout = 0.2", "dropout = 2"), "dropout: expected a share from 0 to below 1, got 2"),
+    (change("epochs = 12", 'classes = [3]'), "line 14: classes: expected at least two classes"),
+    (change('title = "Small"', 'about = """\n[settings]\nlr = great"""\ntitle = 3'), "line 5: title: expected text, got 3"),
     (change("n_majority = 60", "n_majority = 6.5"), "line 10: n_majority: expected a whole number from 1, got 6.5"),
 ]  # fmt: skip
 
@@ -129,3 +149,26 @@ def test_a_file_that_is_not_text(tmp_path, capsys):
 def test_a_trial_needs_its_parts(missing):
     with pytest.raises(InputError, match=f"{missing}: expected a value, got none"):
         Trial.of({key: value for key, value in LEAST.items() if key != missing})
+
+
+def test_options_that_mean_the_same_have_the_same_key():
+    mlp = {"name": "mlp", "hidden": 9}
+    keys = {Trial.of({**LEAST, "model": {**mlp, "dropout": zero}}).key for zero in (0, 0.0)}
+    assert keys == {Trial.of({**LEAST, "model": mlp}).key}  # the default, said or not
+    assert Trial.of({**LEAST, "loss": {"name": "wcll", "reading": "eq9"}}).key == Trial.of(LEAST).key
+
+
+def test_a_byte_order_mark_and_a_folder(tmp_path, capsys):
+    (tmp_path / "x.toml").write_bytes(b"\xef\xbb\xbf" + SMALL.encode())
+    assert load_suite(str(tmp_path / "x.toml")).title == "Small"
+    (tmp_path / "d.toml").mkdir()
+    assert run(["run", str(tmp_path / "d.toml")]) == 2
+    assert "which is a folder" in capsys.readouterr().err
+
+
+def test_the_readmes_suite_reads():
+    readme = Path(wcll.__file__).parents[2] / "README.md"
+    if not readme.exists():
+        pytest.skip("the documentation is not beside the package")
+    suite = parse_suite(re.search(r"```toml\n(.*?)```", readme.read_text(), re.S)[1], "readme")
+    assert len(suite.rows) == 2

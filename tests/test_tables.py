@@ -16,7 +16,7 @@ from wcll.experiments import Row, parse_suite
 from wcll.report.choose import choose
 from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
-from wcll.report.tables import Cell, build_table, holm, paired_p_value
+from wcll.report.tables import Cell, _compared, build_table, holm, paired_p_value
 
 SUITE = parse_suite(SMALL, "small")
 SEEDS = range(3)
@@ -74,7 +74,7 @@ def test_the_limit_never_wins_and_one_rival_does(table):
         assert len(best) == 1
         assert best[0] != "limit"
     assert [line.limit for line in table.lines] == [False, False, False, True]
-    assert [line.mark for line in table.lines] == ["", "†", "", ""]
+    assert [line.mark for line in table.lines] == ["", "†", "", "‡"]
 
 
 def test_paired_tests_with_holm():
@@ -176,3 +176,43 @@ def test_page_is_self_contained(rows):
     assert "url(" not in page
     assert page.count("<svg") == 2 * (3 * len(SUITE.rows) + 1)
     assert "too few labels" in page or "ok (" in page
+
+
+def test_only_the_fullest_cells_compete():
+    cells = [Cell({0: 0.90}, (1, 2)), Cell({0: 0.95, 1: 0.6, 2: 0.6}, ()), Cell({0: 0.5, 1: 0.5, 2: 0.5}, ())]
+    assert [cell.best for cell in _compared(cells)] == [False, True, False]
+
+
+def test_runs_that_see_true_labels_do_not_compete(rows):
+    text = SMALL.replace('loss = "pc"', 'loss = "wcll"\nresample = "over-by-y"\ntitle = "oracle resampling"')
+    suite = parse_suite(text, "small")
+    rng = np.random.default_rng(0)
+    more = {t.key: made(t, 0.99, rng) for t in suite.all_trials() if t.resample}
+    table = build_table(suite, suite.tables[0], {**rows, **more}, SEEDS)
+    assert not any(cell.best for cell in table.lines[1].cells)
+    assert table.lines[1].mark == "‡"
+    assert "‡ sees true labels" in to_markdown(table)
+
+
+def test_runs_that_diverged_are_marked(rows):
+    key, row = next(iter(rows.items()))
+    history = {**row.history, "train_loss": [None] * 12}
+    other = {**rows, key: Row(key, row.config, row.metrics, history, row.provenance)}
+    text = SMALL.replace('select = "label-free"', 'select = "last"\nat = { lr = 1e-3 }')
+    shown = to_markdown(build_table(parse_suite(text, "small"), parse_suite(text, "small").tables[0], other, SEEDS))
+    assert "§" in shown
+    assert "diverged" in shown
+
+
+def test_what_is_told_is_said(rows):
+    text = SMALL.replace('assume = "inverse-size"', 'assume = "true"').replace(
+        'loss = "wcll"', 'loss = "wcll"\npi = "declared"'
+    )
+    suite = parse_suite(text, "small")
+    shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
+    assert "told the true Q: forward" in shown
+    assert "told the class sizes: wcll" in shown
+
+
+def test_a_metric_without_meaning_is_not_missing():
+    assert Cell({0: float("nan")}, (), undefined=True).text() == "-"

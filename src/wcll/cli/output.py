@@ -29,19 +29,20 @@ def console() -> Console:
 def print_table(table: Table) -> None:
     """A table of results on the terminal."""
     from rich.table import Table as Grid
+    from rich.text import Text
 
     from wcll.report.formats import caption
 
-    grid = Grid(box=None, header_style="bold", pad_edge=False, title=table.title, title_justify="left")
+    grid = Grid(box=None, header_style="bold", pad_edge=False, title=Text(table.title), title_justify="left")
     grid.add_column("method")
     for head in table.head_texts():
-        grid.add_column(f"{head} %", justify="right")
+        grid.add_column(Text(f"{head} %"), justify="right")
     for line in table.lines:
-        cells = [f"[bold]{cell.text()}[/bold]" if cell.best else cell.text() for cell in line.cells]
-        grid.add_row(line.title + line.mark, *cells)
+        cells = [Text(cell.text(), style="bold" if cell.best else "") for cell in line.cells]
+        grid.add_row(Text(line.title + line.mark), *cells)
     screen = console()
     screen.print(grid)
-    screen.print(caption(table), style="dim")
+    screen.print(Text(caption(table), style="dim"))
     screen.print()
 
 

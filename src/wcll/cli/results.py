@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wcll.checks import InputError, choice
 from wcll.cli.suites import STORE, StorePath
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ Where = Annotated[
 ]
 
 
+OtherStore = Annotated[Path | None, typer.Option("--store", help=f"Where results are kept (default: {STORE}).")]
+
+
 @app.callback(invoke_without_command=True)
 def listing(
     context: typer.Context,
@@ -34,6 +38,9 @@ def listing(
 ) -> None:
     """List finished runs: their settings and what they reached in the last epoch (fractions)."""
     if context.invoked_subcommand:
+        if as_json:
+            raise InputError("--json", "no command beside it", context.invoked_subcommand)
+        context.obj = (store, where or [])
         return
     from wcll.experiments.exchange import flat
 
@@ -46,8 +53,9 @@ def listing(
 
 @app.command("export")
 def export_rows(
+    context: typer.Context,
     out: Annotated[Path, typer.Argument(help="A .json or .json.gz file (whole rows), or .csv or .parquet (figures).")],
-    store: StorePath = STORE,
+    store: OtherStore = None,
     where: Where = None,
     shard: Annotated[str | None, typer.Option(help="Several files of at most this size, such as 15MB.")] = None,
 ) -> None:
@@ -55,29 +63,33 @@ def export_rows(
     from wcll.experiments.exchange import ending, export
 
     ending(out)
-    rows = matching(store, where)
+    before, conditions = context.obj
+    rows = matching(store or before, [*conditions, *(where or [])])
     paths = export(rows, out, shard=None if shard is None else file_size(shard))
     print(f"{len(rows)} runs: {', '.join(map(str, paths)) or 'no file, as there are none'}", file=sys.stderr)
 
 
 @app.command("import")
 def import_rows(
+    context: typer.Context,
     files: Annotated[list[Path], typer.Argument(help=".json or .json.gz files that export wrote.")],
-    store: StorePath = STORE,
+    store: OtherStore = None,
 ) -> None:
     """Add the runs of exported files to a store; those that it has already stay as they are."""
+    from wcll.atomic import check_target
     from wcll.experiments import Store
     from wcll.experiments.exchange import read_rows
 
+    target = store or context.obj[0]
+    check_target(target, "--store")
     rows = [row for path in files for row in read_rows(path)]
-    with Store(store) as results:
+    with Store(target) as results:
         added = results.add(rows)
-    print(f"{added} of {len(rows)} runs were new to {store}", file=sys.stderr)
+    print(f"{added} of {len(rows)} runs were new to {target}", file=sys.stderr)
 
 
 def matching(store: Path, where: list[str] | None) -> list[Row]:
     """The rows of a store that have all the values asked for."""
-    from wcll.checks import InputError
     from wcll.experiments import Store
     from wcll.experiments.exchange import flat
 
@@ -89,8 +101,6 @@ def matching(store: Path, where: list[str] | None) -> list[Row]:
             raise InputError("--where", "name=value", repr(condition))
         known = {key for row in rows for key in flat(row)}
         if rows and name not in known:
-            from wcll.checks import choice
-
             choice("--where", name, sorted(known))
         rows = [row for row in rows if _same(flat(row).get(name), wanted)]
     return rows
@@ -102,12 +112,11 @@ def file_size(text: str) -> int:
     >>> file_size("15MB"), file_size("1.5 kB"), file_size("200")
     (15000000, 1500, 200)
     """
-    from wcll.checks import InputError
-
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(k|M|G)?i?B?\s*", text)
-    if not match:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(k|M|G)?B?\s*", text)
+    size = float(match[1]) * {None: 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]] if match else 0
+    if not 0 < size < 1e15:
         raise InputError("--shard", "a size such as 15MB", repr(text))
-    return int(float(match[1]) * {None: 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]])
+    return int(size)
 
 
 def _same(value: Any, wanted: str) -> bool:
@@ -121,6 +130,7 @@ def _same(value: Any, wanted: str) -> bool:
 
 
 def _print(lines: list[dict[str, Any]]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     from wcll.cli.output import console
@@ -129,7 +139,7 @@ def _print(lines: list[dict[str, Any]]) -> None:
     for column in COLUMNS:
         table.add_column(column, justify="right" if column in COLUMNS[-4:] else "left")
     for line in lines:
-        table.add_row(*(_text(line.get(column)) for column in COLUMNS))
+        table.add_row(*(escape(_text(line.get(column))) for column in COLUMNS))
     screen = console()
     screen.print(table)
     screen.print(f"{len(lines)} runs")

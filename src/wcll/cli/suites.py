@@ -47,7 +47,7 @@ def run(
     from wcll.atomic import check_target
     from wcll.datasets import load_dataset
     from wcll.experiments import Store, load_suite, plan
-    from wcll.experiments.execute import check_data
+    from wcll.experiments.execute import check_units
     from wcll.experiments.plan import TOGETHER
     from wcll.inputs import place
 
@@ -60,9 +60,9 @@ def run(
     if dry_run:
         _dry_run(plan_of.title, units, store, data, where)
         return
-    left = _left(units, store)
+    left = _left(units, store, data)
     if left:  # before the store is made: data that cannot be used leave nothing behind
-        check_data(left, lambda name: load_dataset(name, data))
+        check_units(left, lambda name: load_dataset(name, data), where)
     with Store(store) as results:
         total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
         if left:
@@ -128,16 +128,29 @@ def _rows(suite: Suite, results: Store, seeds: Sequence[int]) -> dict[str, Row]:
     return {row.key: row for row in results.rows(keys)}
 
 
-def _left(units: Sequence[Unit], path: Path) -> list[Unit]:
+def _left(units: Sequence[Unit], path: Path, data: Path | None) -> list[Unit]:
     """Units that are not finished, each with the runs that are missing."""
     from wcll.experiments import Store, Unit
 
-    if not path.exists():
+    if not path.exists() or not path.stat().st_size:
         return list(units)
+    keys = [key for unit in units for key in unit.keys]
     with Store(path) as results:
-        done = results.finished([key for unit in units for key in unit.keys])
+        done = results.finished(keys)
+        _check_same_data(results.data_seen(keys), path, data)
     missing = [tuple(trial for trial in unit.trials if trial.key not in done) for unit in units]
     return [Unit(trials) for trials in missing if trials]
+
+
+def _check_same_data(seen: dict[str, set[str]], path: Path, data: Path | None) -> None:
+    """A user's own file may change under its name: finished runs must not stand for data that they did not see."""
+    from wcll.checks import InputError
+    from wcll.datasets import own_stamp
+
+    for name, stamps in seen.items():
+        if stamps != {""} and stamps != {own_stamp(name, data)}:
+            raise InputError(f"dataset {name!r}", f"the file that the runs in {path} have read", "one that was changed",
+                             "give the new data another name, or use another --store")  # fmt: skip
 
 
 def _execute(units: Sequence[Unit], results: Store, data: Path | None, device: torch.device) -> None:
@@ -145,9 +158,12 @@ def _execute(units: Sequence[Unit], results: Store, data: Path | None, device: t
     from wcll.datasets import load_dataset
     from wcll.experiments.execute import execute
 
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
     try:
         with progress_bar("training") as progress:
-            execute(units, results, lambda name: load_dataset(name, data), device, progress=progress)
+            execute(units, results, lambda name: load_dataset(name, data), device, progress=progress, say=say)
     except KeyboardInterrupt:
         keys = [key for unit in units for key in unit.keys]
         done = f"{len(results.finished(keys))} of {len(keys)} runs are in {results.path}"
@@ -160,7 +176,7 @@ def _dry_run(title: str, units: Sequence[Unit], path: Path, data: Path | None, d
     from wcll.datasets import load_dataset
     from wcll.experiments.estimate import estimate
 
-    left = _left(units, path)
+    left = _left(units, path, data)
     total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
     sizes = [len(unit.keys) for unit in units]
     print(f"{title}: {total} runs, {total - missing} of them in {path}, {missing} left")

@@ -8,7 +8,7 @@ from wcll.datasets.download import download_dataset
 from wcll.datasets.folders import data_folders
 from wcll.datasets.idx import read_idx
 from wcll.datasets.images import read_images
-from wcll.datasets.load import load_dataset
+from wcll.datasets.load import load_dataset, own_stamp
 from wcll.datasets.manifest import read_manifest
 from wcll.datasets.spec import DATASETS, DatasetSpec, Download
 from wcll.datasets.tiny_imagenet import read_tiny_imagenet
@@ -22,6 +22,7 @@ __all__ = [
     "data_folders",
     "download_dataset",
     "load_dataset",
+    "own_stamp",
     "read_arrays",
     "read_cifar10",
     "read_cifar100",

@@ -63,7 +63,7 @@ def _samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
         raise InputError(str(path), f"{name} of type uint8 or float", x.dtype)
     if not np.isfinite(x).all():
         raise InputError(str(path), f"finite numbers in {name}", "NaN or infinity")
-    return x if x.dtype.kind == "f" else x.astype(np.float64)
+    return x.astype(np.float32 if x.dtype.itemsize <= 4 and x.dtype.kind == "f" else np.float64, copy=False)
 
 
 def _labels(path: Path, arrays: Arrays) -> tuple[tuple[str, ...], dict[str, IntArray]]:

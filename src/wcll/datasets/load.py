@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from wcll.checks import InputError
@@ -41,7 +42,23 @@ def _registered(spec: DatasetSpec, data: Path | None) -> Dataset:
     return dataset(spec.name, spec.read(place), spec.is_official(place), str(place))
 
 
+def own_stamp(name: str, data: Path | None = None) -> str:
+    """The stamp of a user's own data as they are now, without reading them; empty for registered ones."""
+    if name in DATASETS:
+        return ""
+    status = _own_file(name, data)[1].stat()
+    return f"{status.st_size}-{status.st_mtime_ns}"
+
+
 def _own(name: str, data: Path | None) -> Dataset:
+    place, file = _own_file(name, data)
+    content = read_arrays(file) if file == place else read_manifest(place)
+    title = place.stem if file == place else place.resolve().name
+    return replace(dataset(title, content, False, str(place)), stamp=own_stamp(name, data))
+
+
+def _own_file(name: str, data: Path | None) -> tuple[Path, Path]:
+    """Where a user's own data lie: an ``.npz`` file (twice), or a folder and its manifest."""
     path = Path(name).expanduser()
     folders = data_folders(data)
     found = next((p for p in (path, *(folder / path for folder in folders)) if name and p.exists()), None)
@@ -51,7 +68,7 @@ def _own(name: str, data: Path | None) -> Dataset:
         got = f"{name}, which is neither here nor in {', '.join(map(str, folders))}"
         raise InputError("dataset", "the path of an .npz file or of a folder with manifest.csv", got)
     if found.is_dir() and (found / MANIFEST).is_file():
-        return dataset(found.resolve().name, read_manifest(found), False, str(found))
+        return found, found / MANIFEST
     if found.is_file() and found.suffix == ".npz":
-        return dataset(found.stem, read_arrays(found), False, str(found))
+        return found, found
     raise InputError("dataset", "an .npz file or a folder with manifest.csv", str(found))

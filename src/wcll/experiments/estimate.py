@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
-from wcll.experiments.containers import Task, Weak
+from wcll.experiments.containers import Task
 from wcll.experiments.execute import Load, Tasks, make_job
 from wcll.experiments.plan import Unit
 from wcll.experiments.provenance import provenance
-from wcll.experiments.runner import train
+from wcll.experiments.runner import head, train
 from wcll.training.engines import EVALUATED
 
 STEPS = 10  # steps measured
@@ -49,18 +48,13 @@ def _measure(unit: Unit, tasks: Tasks, device: torch.device) -> tuple[float, int
     most = min(STEPS, steps)
     times = []
     for count in (1, 1, most):  # the first pays for warming up
-        part = replace(job, data=_head(job.data, count * batch))
+        part = replace(job, data=head(job.data, count * batch))
         start = time.perf_counter()
         (recording,) = train([part], device)
         times.append(time.perf_counter() - start)
     step = max(times[2] - times[1], 0.0) / max(most - 1, 1)
     seconds = first.epochs * (times[1] + (steps - 1) * step)
     return seconds, _bytes(recording.parameters, task, len(job.trials), first.epochs)
-
-
-def _head(data: Any, n: int) -> Any:
-    labels = data.ybar if isinstance(data, Weak) else data.y
-    return type(data)(data.x[:n], labels[:n])
 
 
 def _bytes(parameters: dict[str, torch.Tensor], task: Task, runs: int, epochs: int) -> int:

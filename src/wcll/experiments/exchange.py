@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -71,10 +72,12 @@ def read_rows(path: Path) -> list[Row]:
         if not isinstance(plain, list):
             raise ValueError(type(plain).__name__)
         rows = [Row(**row) for row in plain]
+        for row in rows:
+            row.check()
         if wrong := [row.key for row in rows if row.key != key_of(row.config)]:
             raise ValueError(f"the run {wrong[0]}, whose settings have another key")
         return rows
-    except (ValueError, TypeError, EOFError, gzip.BadGzipFile) as error:
+    except (ValueError, TypeError, EOFError, RecursionError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(str(path), "rows that 'wcll results export' wrote", str(error)) from None
 
 
@@ -98,17 +101,17 @@ def _cut(items: list[str], head: str, tail: str, separator: str, limit: int | No
     """Consecutive items that fit into files of at most ``limit`` bytes."""
     if limit is None:
         return [items]
-    return list(_shards(items, limit - len((head + tail).encode()), len(separator)))
+    return list(_shards(items, limit, len((head + tail).encode()), len(separator)))
 
 
-def _shards(items: list[str], room: int, between: int) -> Iterator[list[str]]:
+def _shards(items: list[str], limit: int, around: int, between: int) -> Iterator[list[str]]:
     part: list[str] = []
     size = 0
     for item in items:
         length = len(item.encode()) + between
-        if length > room:
-            raise InputError("--shard", f"at least {length} bytes, the size of one run", room)
-        if size + length > room:
+        if around + length > limit:
+            raise InputError("--shard", f"at least {around + length} bytes, the size of one run", limit)
+        if around + size + length > limit:
             yield part
             part, size = [], 0
         part.append(item)

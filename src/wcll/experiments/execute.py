@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import lru_cache
 
 import torch
 
@@ -17,7 +18,7 @@ from wcll.experiments.outcomes import Row, outcomes
 from wcll.experiments.owner import BEAT, Owner
 from wcll.experiments.plan import TOGETHER, Unit, plan
 from wcll.experiments.provenance import provenance
-from wcll.experiments.runner import Job, Progress, train
+from wcll.experiments.runner import Job, Progress, head, train, try_out
 from wcll.experiments.store import Store
 from wcll.experiments.suite import Suite
 from wcll.experiments.tasks import loss_context, make_task
@@ -32,17 +33,13 @@ class Tasks:
     """Tasks of units, the last one kept: units that share data follow each other."""
 
     def __init__(self, load: Load) -> None:
-        self._load = load
-        self._names: dict[str, Dataset] = {}
+        self._load = lru_cache(maxsize=3)(load)  # columns may take turns
         self._last: tuple[object, Task] | None = None
 
     def of(self, unit: Unit) -> Task:
         """The task of a unit; data files are opened when the first unit needs them."""
         if self._last is None or self._last[0] != unit.data:
-            name = unit.trials[0].dataset
-            if name not in self._names:
-                self._names = {name: self._load(name)}
-            self._last = unit.data, make_task(unit.trials[0], self._names[name])
+            self._last = unit.data, make_task(unit.trials[0], self._load(unit.trials[0].dataset))
         return self._last[1]
 
 
@@ -69,11 +66,13 @@ def run_unit(
     return outcomes(trials, recording, task, made)
 
 
-def check_data(units: Sequence[Unit], load: Load) -> None:
-    """Make the task of one unit of every kind, so that what is wrong with the data shows before any training."""
+def check_units(units: Sequence[Unit], load: Load, device: torch.device) -> None:
+    """Try one unit of every kind up to its first step, so that what is wrong shows before any training."""
     tasks = Tasks(load)
-    for unit in {replace(unit.trials[0], seed=0): unit for unit in reversed(units)}.values():
-        tasks.of(unit)
+    kinds = {tuple(replace(trial, seed=0) for trial in unit.trials): unit for unit in reversed(units)}
+    for unit in reversed(kinds.values()):
+        job = make_job(unit.trials, tasks.of(unit))
+        try_out(replace(job, data=head(job.data, 8)), device)
 
 
 def run_suite(
@@ -106,40 +105,50 @@ def execute(
     device: torch.device,
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Run what the store does not have yet; ``progress`` is told how many epochs of runs are done, and of how many.
 
     A unit that another living process has claimed is left to it; at the end this waits for such units, and takes
-    them over if their owner dies.
+    them over if their owner dies. A unit that fails does not keep the others from being run; its error comes last.
     """
     owner, tasks = Owner.here(), Tasks(load)
     waiting = [unit for unit in units if len(store.finished(unit.keys)) < len(unit.keys)]
     total = sum(_epochs(unit, store) for unit in waiting)
-    done = 0
+    done, failures, said = 0, [], False
 
     def report(more: int) -> None:
         nonlocal done
         done += more
         progress(done, total)
 
+    def work(unit: Unit) -> bool:
+        """Do what is left of a unit; False if it is another process's."""
+        claimed = store.claim(unit.keys, owner)
+        if claimed is None:
+            return False
+        trials = [trial for trial in unit.trials if trial.key in claimed]
+        try:
+            rows = run_unit(trials, tasks.of(unit), device, report) if trials else []
+        except InputError as error:
+            failures.append(error)
+            store.release(owner)
+        else:
+            store.add(rows)
+        return True
+
     with _heartbeat(store, owner):
         while waiting:
-            left = [unit for unit in waiting if not _work(unit, store, owner, tasks, device, report)]
+            left = [unit for unit in waiting if not work(unit)]
             if len(left) == len(waiting):
+                if not said:
+                    say(f"waiting for {len(left)} groups of runs that other processes have claimed")
+                said = True
                 time.sleep(POLL)
             waiting = left
             done = total - sum(_epochs(unit, store) for unit in waiting)
-
-
-def _work(unit: Unit, store: Store, owner: Owner, tasks: Tasks, device: torch.device, report: Progress) -> bool:
-    """Do what is left of a unit; False if it is another process's."""
-    claimed = store.claim(unit.keys, owner)
-    if claimed is None:
-        return False
-    trials = [trial for trial in unit.trials if trial.key in claimed]
-    if trials:
-        store.add(run_unit(trials, tasks.of(unit), device, report))
-    return True
+    if failures:
+        raise failures[0]
 
 
 def _epochs(unit: Unit, store: Store) -> int:

@@ -10,6 +10,7 @@ from wcll.checks import InputError
 
 Section = tuple[str | int, ...]  #: ("settings",), or ("rows", 2) for the third of several
 
+_QUOTES = re.compile(r"\"{3}|'{3}")
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\-\"]+)\s*\]\]?")
 _KEY = re.compile(r"\s*[\"']?([\w\-]+)[\"']?\s*[.=]")
 
@@ -22,7 +23,13 @@ class Lines:
         self._places: dict[tuple[Section, str], int] = {}
         section: Section = ()
         seen: dict[str, int] = {}
+        inside = ""  # of a text over several lines: the quotes that end it
         for number, line in enumerate(text.splitlines(), 1):
+            was_inside = inside
+            for quotes in _QUOTES.findall(line):
+                inside = "" if inside == quotes else inside or quotes
+            if was_inside:
+                continue
             header, key = _HEADER.match(line), _KEY.match(line)
             if header:
                 name = header[2].strip('"')

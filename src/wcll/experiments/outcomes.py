@@ -17,6 +17,10 @@ from wcll.experiments.runner import Recording
 from wcll.experiments.trial import Trial
 from wcll.losses import LOSSES
 
+HISTORY = (
+    *("sizes", "judge", "train_labels", "test_sizes", "checkpoints", "correct", "confusion"),
+    *("train_loss", "log_likelihood", "log_likelihood_se", "held_out"),
+)
 METRICS = ("accuracy", "balanced_accuracy", "minority_recall", "macro_f1")
 
 
@@ -33,6 +37,16 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
+
+    def check(self) -> None:
+        """Fail with ValueError if it cannot be a row, for those that come from files."""
+        parts = (self.config, self.metrics, self.history, self.provenance)
+        if not isinstance(self.key, str) or not all(isinstance(part, dict) for part in parts):
+            raise ValueError(f"the run {self.key}, which is not made of tables")
+        needed = (HISTORY, self.history), (("seconds", "data"), self.provenance), (("loss", "seed"), self.config)
+        lacking = [name for names, part in needed for name in names if name not in part]
+        if lacking:
+            raise ValueError(f"the run {self.key} without {', '.join(lacking)}")
 
     @property
     def epochs(self) -> int:
@@ -61,6 +75,11 @@ class Row:
         if metric != "macro_f1":
             return float(self.curve(metric)[epoch - 1])
         return self.confusion(self.history["checkpoints"].index(epoch)).macro_f1
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the run lost its way: losses or likelihoods that are no numbers."""
+        return None in self.history["train_loss"] or None in (self.history["log_likelihood"] or [])
 
     @property
     def by_likelihood(self) -> bool:

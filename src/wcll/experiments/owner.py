@@ -26,9 +26,11 @@ class Owner:
         return Owner(uuid.uuid4().hex, _host(), os.getpid(), _start_of(os.getpid()))
 
     def alive(self, observer: Owner, silent: bool) -> bool:
-        """Whether the owner lives: looked up where the observer can, else judged by its heartbeat."""
+        """Whether the owner works on: one that is silent for long does not; on the same machine, one that is gone."""
+        if silent:
+            return False
         if self.host != observer.host or os.name != "posix":
-            return not silent
+            return True
         if self.pid == os.getpid():
             return False  # this process under an earlier token: it has let go
         try:
@@ -50,8 +52,9 @@ def _host() -> str:
 
 
 def _start_of(pid: int) -> str:
-    """When a process started, in the kernel's own words; empty where there is no such file."""
+    """When a process started, in the kernel's own words; empty where there is no such file, "dead" for a zombie."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "dead" if state in "ZX" else fields[18]
+    except (OSError, IndexError, ValueError):
         return ""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import FloatArray, InputTypeError, IntArray
+from wcll.checks import FloatArray, InputError, InputTypeError, IntArray
 from wcll.evaluation import Judge, checkpoints, complementary_table
 from wcll.experiments.containers import Ordinary, Weak
 from wcll.experiments.trial import Trial
@@ -65,6 +65,27 @@ def train(
             recorder.after(epoch)
         progress(sum(len(job.trials) for job in jobs))
     return [recorder.finish() for recorder in recorders]
+
+
+def try_out(job: Job, device: torch.device) -> None:
+    """One step of every run, so that settings that cannot work fail now; nothing of it is kept."""
+    try:
+        engine = make_engine([_group(job)], _training(job, device), plain=True)
+        engine.run_epoch()
+        engine.predict(0, engine.prepare(job.unlabelled[:2]))
+    except InputError:
+        raise
+    except (MemoryError, RuntimeError, TypeError, OverflowError) as error:
+        first = job.trials[0]
+        raise InputError(f"model {first.model!r}, batch_size {first.batch_size}", "settings that can be trained",
+                         f"{type(error).__name__}: {error}") from None  # fmt: skip
+
+
+def head(data: Weak | Ordinary, n: int) -> Weak | Ordinary:
+    """The first samples."""
+    if isinstance(data, Weak):
+        return Weak(data.x[:n], data.ybar[:n])
+    return Ordinary(data.x[:n], data.y[:n])
 
 
 class _Recorder:

@@ -41,8 +41,13 @@ class Store:
         if not create and not path.exists():
             raise InputError("--store", "a store of results", f"{path}, which does not exist", "run a suite first")
         with self._saying():
-            self.connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
-            self._open(create)
+            self.connection = sqlite3.connect(path.absolute(), timeout=BUSY, isolation_level=None)
+            try:
+                self._open(create)
+            except BaseException:
+                self.connection.close()
+                raise
+        self._file = _identity(path)
 
     def close(self) -> None:
         """Close the file."""
@@ -63,6 +68,17 @@ class Store:
                 return
             for key in keys:
                 yield from map(_row, self.connection.execute(f"{columns} WHERE key = ?", (key,)))
+
+    def data_seen(self, keys: Sequence[str]) -> dict[str, set[str]]:
+        """For every data set that finished runs have used, the stamps of the files that they read."""
+        seen: dict[str, set[str]] = {}
+        query = "SELECT config, provenance FROM runs WHERE key = ?"
+        with self._saying():
+            for key in keys:
+                for config, provenance in self.connection.execute(query, (key,)):
+                    stamp = json.loads(provenance)["data"].get("stamp", "")
+                    seen.setdefault(json.loads(config)["dataset"], set()).add(stamp)
+        return seen
 
     def finished(self, keys: Sequence[str]) -> set[str]:
         """Those of ``keys`` that are finished."""
@@ -97,6 +113,9 @@ class Store:
     def add(self, rows: Iterable[Row]) -> int:
         """Write finished runs, all or none, and drop their claims; returns how many were new."""
         values = [_values(row) for row in rows]
+        if _identity(self.path) != self._file:
+            raise InputError("--store", f"the file {self.path} to stay where it is", "another or none",
+                             "what was not yet written is lost: run the same command again")  # fmt: skip
         with self._writing():
             before = self.connection.total_changes
             self.connection.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?)", values)
@@ -141,19 +160,39 @@ class Store:
                              "free space, check the folder, and run the same command again") from None  # fmt: skip
 
     def _open(self, create: bool) -> None:
-        execute = self.connection.execute
-        version = execute("PRAGMA user_version").fetchone()[0]
-        application = execute("PRAGMA application_id").fetchone()[0]
-        fresh = not execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        version, application, fresh = self._header()
         if application != APPLICATION and not (fresh and create):
             raise InputError("--store", "a store of results", f"{self.path}, a database of something else",
                              "name another file")  # fmt: skip
         if version > len(MIGRATIONS):
             newest = f"a store of schema {len(MIGRATIONS)} or older"
             raise InputError("--store", newest, f"{self.path} of schema {version}", "update wcll")
-        execute("PRAGMA journal_mode = WAL")
+        self._write_ahead()
         if version < len(MIGRATIONS):
             self._migrate()
+
+    def _header(self) -> tuple[int, int, bool]:
+        """Schema, kind and whether nothing is in the file, all of one moment: another process may be making it."""
+        execute = self.connection.execute
+        execute("BEGIN")
+        try:
+            version = execute("PRAGMA user_version").fetchone()[0]
+            application = execute("PRAGMA application_id").fetchone()[0]
+            return version, application, not execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        finally:
+            execute("ROLLBACK")
+
+    def _write_ahead(self) -> None:
+        """Switch to WAL; SQLite does not wait for others here, so this does."""
+        deadline = time.monotonic() + BUSY
+        while True:
+            try:
+                if self.connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                    return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
 
     def _migrate(self) -> None:
         """Bring the schema up to date, in one transaction: another process may be doing the same."""
@@ -173,4 +212,17 @@ def _values(row: Row) -> tuple[Any, ...]:
 
 def _row(values: tuple[str, str, str, bytes, str]) -> Row:
     key, config, metrics, history, provenance = values
-    return Row(key, *(json.loads(part) for part in (config, metrics, zlib.decompress(history), provenance)))
+    try:
+        return Row(key, *(json.loads(part) for part in (config, metrics, zlib.decompress(history), provenance)))
+    except (zlib.error, ValueError, TypeError, RecursionError) as error:
+        raise InputError("--store", "whole runs", f"the damaged run {key} ({error})", "export the others with --where, "
+                         "or run into a new store") from None  # fmt: skip
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file a path names now."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

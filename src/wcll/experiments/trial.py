@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Any
 
-from wcll.checks import InputError, choice, non_negative, positive, whole
-from wcll.labels.transition import TRANSITIONS
-from wcll.labels.weights import PI_SOURCES, WEIGHTINGS
+from wcll.checks import InputError, choice
+from wcll.experiments.settings import NULLABLE, SETTINGS, Options
 from wcll.losses import LOSSES
-from wcll.models import MODELS
-from wcll.models.stack import named
-
-Options = tuple[tuple[str, Any], ...]
-
-IMBALANCES = ("eq6", "long-tailed", "step", "none")
-BELIEFS = ("uniform", "inverse-size", "true")
-RESAMPLINGS = ("over", "under", "over-by-y", "under-by-y")
-OPTIMISERS = ("adam",)
-DTYPES = ("float32", "float64")
 
 
 @dataclass(frozen=True)
@@ -107,98 +96,12 @@ class Trial:
         """Whether the loss learns from true labels: the upper limit."""
         return LOSSES[self.loss].labels == "ordinary"
 
+    @property
+    def sees_truth(self) -> bool:
+        """Whether true labels shape its training in any way: such a run does not compete with the others."""
+        return self.ordinary or (self.resample or "").endswith("by-y")
+
 
 def key_of(config: Mapping[str, Any]) -> str:
     """The hash of a configuration."""
     return blake2b(json.dumps(config, sort_keys=True).encode(), digest_size=12).hexdigest()
-
-
-def _share(key: str, value: Any) -> float:
-    if not 0 <= non_negative(key, value) < 1:
-        raise InputError(key, "a share from 0 to below 1", value)
-    return float(value)
-
-
-def _rate(key: str, value: Any) -> float:
-    if isinstance(value, bool):
-        raise InputError(key, "a number above 0", value)
-    return positive(key, value)
-
-
-def _natural(key: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(key, "a whole number from 0", repr(value))
-    return value
-
-
-def _classes(key: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple) or not value:
-        raise InputError(key, "a list of class ids", repr(value))
-    ids = tuple(_natural(key, k) for k in value)
-    if len(set(ids)) < len(ids):
-        raise InputError(key, "each class once", list(ids))
-    return ids
-
-
-def _text(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise InputError(key, "a name", repr(value))
-    return value
-
-
-def _one_of(*allowed: str) -> Callable[[str, Any], str]:
-    return lambda key, value: choice(key, value, allowed)
-
-
-def _loss(key: str, value: Any) -> tuple[str, Options]:
-    name, options = _with_options(key, value)
-    for option in options:
-        choice(f"option of loss {name!r}", option, LOSSES[name].options)
-    LOSSES[name]
-    return name, tuple(sorted(options.items()))
-
-
-def _model(key: str, value: Any) -> tuple[str, Options]:
-    name, options = _with_options(key, value)
-    for option in options:
-        choice(f"option of model {name!r}", option, MODELS.options(name))
-    MODELS[name]
-    return name, tuple(sorted(options.items()))
-
-
-def _with_options(key: str, value: Any) -> tuple[str, dict[str, Any]]:
-    if not isinstance(value, str | dict):
-        raise InputError(key, 'a name, or { name = "...", option = ... } with its options', repr(value))
-    return named(value, key)
-
-
-#: Every setting of a suite and how its value is read.
-SETTINGS: dict[str, Callable[[str, Any], Any]] = {
-    "dataset": _text,
-    "loss": _loss,
-    "lr": _rate,
-    "seed": _natural,
-    "classes": _classes,
-    "test_share": _share,
-    "imbalance": _one_of(*IMBALANCES),
-    "p": _rate,
-    "minority": _classes,
-    "n_majority": whole,
-    "labels": _one_of(*TRANSITIONS),
-    "noise": _share,
-    "validation": _share,
-    "resample": _one_of(*RESAMPLINGS),
-    "assume": _one_of(*BELIEFS),
-    "weights": _one_of("auto", *WEIGHTINGS),
-    "pi": _one_of(*PI_SOURCES),
-    "bias": lambda key, value: float(value),
-    "beta": _share,
-    "judge": _one_of(*BELIEFS),
-    "model": _model,
-    "optimiser": _one_of(*OPTIMISERS),
-    "weight_decay": non_negative,
-    "batch_size": whole,
-    "epochs": whole,
-    "dtype": _one_of(*DTYPES),
-}
-NULLABLE = ("weights", "resample")  #: settings for which "none" means none

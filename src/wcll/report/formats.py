@@ -9,17 +9,24 @@ from typing import Any
 
 from wcll.report.tables import Cell, Table
 
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$",
-          "°": r"$^\circ$", "†": r"$^\dagger$", **{c: f"\\{c}" for c in "&%$#_{}"}}  # fmt: skip
+_LATEX = {
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},
+    **{"°": r"$^\circ$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "§": r"\S{}"},
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
 
 
 def to_markdown(table: Table) -> str:
     """A pipe table, the best in bold."""
-    lines = [f"**{table.title}**", "", "| method | " + " | ".join(f"{head} %" for head in table.head_texts()) + " |"]
+    lines = [
+        f"**{table.title}**",
+        "",
+        "| method | " + " | ".join(f"{_pipes(head)} %" for head in table.head_texts()) + " |",
+    ]
     lines.append("|---|" + "---:|" * len(table.heads))
     for line in table.lines:
         cells = [f"**{cell.text()}**" if cell.best else cell.text() for cell in line.cells]
-        lines.append(f"| {line.title}{line.mark} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_pipes(line.title)}{line.mark} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", caption(table)]) + "\n"
 
 
@@ -45,6 +52,10 @@ def to_csv(tables: Sequence[Table]) -> str:
             for (column, metric), cell in zip(table.heads, line.cells, strict=True):
                 writer.writerow((table.title, table.select, line.title, column, metric, *_figures(cell)))
     return text.getvalue()
+
+
+def _pipes(text: str) -> str:
+    return text.replace("|", r"\|")
 
 
 def to_dict(table: Table) -> dict[str, Any]:

@@ -9,11 +9,15 @@ import numpy as np
 
 from wcll.experiments.outcomes import Row
 from wcll.experiments.suite import Axis, Suite, TableSpec
+from wcll.experiments.trial import Trial
+from wcll.losses import LOSSES
 from wcll.report.choose import SELECTED_BY, Picked, choose
 
 SIGNIFICANCE = 0.05
 ROUNDING = 1e-12  # figures closer than this are equal
 BY_RISK = "†"  #: marks methods without class probabilities, which are selected by the 0-1 risk
+DIVERGED = "§"  #: marks figures of runs whose outputs are not finite
+TRUTH = "‡"  #: marks methods whose training sees true labels
 UNDECIDED = "°"  #: marks figures that a paired test cannot tell from the best
 METRIC_TITLES = {
     "accuracy": "accuracy",
@@ -29,6 +33,9 @@ class Cell:
 
     values: dict[int, float]
     missing: tuple[int, ...]
+    limit: bool = False  #: true labels shaped the training: out of competition
+    diverged: bool = False  #: some run has no finite outputs
+    undefined: bool = False  #: the metric means nothing here, as minority recall without a minority
     best: bool = False
     p_value: float | None = None  #: of the paired test against the best, Holm-adjusted; None for the best itself
 
@@ -50,10 +57,12 @@ class Cell:
     def text(self) -> str:
         """``72.3 ± 1.2`` in percent; a cell with missing trials says so."""
         total = len(self.values) + len(self.missing)
+        if self.undefined:
+            return "-"
         if not self.values:
             return f"- (0 of {total})"
         text = f"{100 * self.mean:.1f}" + (f" ± {100 * self.std:.1f}" if self.std == self.std else "")
-        text += UNDECIDED if self.undecided else ""
+        text += (UNDECIDED if self.undecided else "") + (DIVERGED if self.diverged else "")
         return f"{text} ({len(self.values)} of {total})" if self.missing else text
 
 
@@ -62,9 +71,13 @@ class Line:
     """One method."""
 
     title: str
-    limit: bool  #: learns from true labels
     mark: str
     cells: tuple[Cell, ...]
+
+    @property
+    def limit(self) -> bool:
+        """Whether it is out of competition everywhere."""
+        return all(cell.limit for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -114,29 +127,38 @@ def build_table(suite: Suite, spec: TableSpec, rows: Mapping[str, Row], seeds: S
     picks = pick_all(suite, spec, rows, seeds)
     heads = tuple((column.title, metric) for column in suite.columns for metric in spec.metrics)
     lines = tuple(_line(suite, row, heads, picks, seeds, spec) for row in suite.rows)
-    columns = [_compared([line.cells[i] for line in lines], [line.limit for line in lines]) for i in range(len(heads))]
+    columns = [_compared([line.cells[i] for line in lines]) for i in range(len(heads))]
     lines = tuple(replace(line, cells=tuple(column[j] for column in columns)) for j, line in enumerate(lines))
-    return Table(spec.title, spec.select, heads, lines, len(seeds), _notes(spec, lines, picks))
+    return Table(spec.title, spec.select, heads, lines, len(seeds), _notes(suite, spec, lines, picks))
 
 
 def _line(
     suite: Suite, row: Axis, heads: tuple[tuple[str, str], ...], picks: Picks, seeds: Sequence[int], spec: TableSpec
 ) -> Line:
-    cells = []
-    for column, metric in heads:
-        shown = picks[row.title, column]
-        values = {seed: picked.row.value(metric, picked.epoch) for seed, picked in shown.items()}
-        values = {seed: value for seed, value in values.items() if value == value}
-        cells.append(Cell(values, tuple(seed for seed in seeds if seed not in values)))
-    first = suite.candidates(suite.columns[0], row, 0)[0]
-    by_risk = any(not picked.row.by_likelihood for c in suite.columns for picked in picks[row.title, c.title].values())
-    mark = BY_RISK if by_risk and spec.select == "label-free" else ""
-    return Line(row.title, first.ordinary, mark, tuple(cells))
+    told = {column.title: suite.candidates(column, row, 0) for column in suite.columns}
+    truth = {column: any(trial.sees_truth for trial in trials) for column, trials in told.items()}
+    cells = [_cell(picks[row.title, column], metric, seeds, truth[column]) for column, metric in heads]
+    shown = [picked.row for column in told for picked in picks[row.title, column].values()]
+    by_risk = spec.select == "label-free" and not all(one.by_likelihood for one in shown)
+    mark = (BY_RISK if by_risk else "") + (TRUTH if any(truth.values()) else "")
+    return Line(row.title, mark, tuple(cells))
 
 
-def _compared(cells: list[Cell], limits: list[bool]) -> list[Cell]:
-    """Mark the best of a column that learns from complementary labels, and test the others against it."""
-    rivals = [i for i, cell in enumerate(cells) if cell.values and not limits[i]]
+def _cell(shown: Mapping[int, Picked], metric: str, seeds: Sequence[int], limit: bool) -> Cell:
+    values = {seed: picked.row.value(metric, picked.epoch) for seed, picked in shown.items()}
+    undefined = any(value != value for value in values.values())
+    diverged = any(picked.row.diverged for picked in shown.values())
+    return Cell(values, tuple(seed for seed in seeds if seed not in values), limit, diverged, undefined)
+
+
+def _compared(cells: list[Cell]) -> list[Cell]:
+    """Mark the best of a column among those that see no true label, and test the others against it.
+
+    Only cells with as many trials as the fullest compete: fewer would be other seeds.
+    """
+    rivals = [i for i, cell in enumerate(cells) if cell.values and not cell.limit and not cell.undefined]
+    fullest = max((len(cells[i].values) for i in rivals), default=0)
+    rivals = [i for i in rivals if len(cells[i].values) == fullest]
     if len(rivals) < 2:
         return cells
     best = max(rivals, key=lambda i: cells[i].mean)
@@ -175,19 +197,46 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted.tolist()
 
 
-def _notes(spec: TableSpec, lines: Sequence[Line], picks: Picks) -> tuple[str, ...]:
+def _notes(suite: Suite, spec: TableSpec, lines: Sequence[Line], picks: Picks) -> tuple[str, ...]:
     """What a reader must know."""
     shown = [picked.row for cell in picks.values() for picked in cell.values()]
-    notes = [SELECTED_BY[spec.select] + "".join(f", {key} = {value:g}" for key, value in spec.at)]
+    cells = [cell for line in lines for cell in line.cells]
+    notes = [SELECTED_BY[spec.select] + "".join(f", {key} = {value}" for key, value in spec.at)]
     if spec.select == "label-free" and shown:
         sources = sorted({row.judge.transition_source for row in shown})
         notes[0] += f"; Q {' or '.join(sources)}"
-    if any(line.mark for line in lines):
-        notes.append(f"{BY_RISK} no class probabilities: chosen by the unbiased 0-1 risk under Q")
-    if any(cell.undecided for line in lines for cell in line.cells):
-        level = f"{100 * SIGNIFICANCE:.0f} %"
-        notes.append(f"{UNDECIDED} not significantly below the best (paired t-test over shared seeds, Holm, {level})")
-    return (*notes, *_data_notes(shown))
+    level = f"{100 * SIGNIFICANCE:.0f} %"
+    marks = [
+        (BY_RISK, any(BY_RISK in line.mark for line in lines), "no class probabilities: chosen by the 0-1 risk"),
+        (TRUTH, any(TRUTH in line.mark for line in lines), "sees true labels in training: out of competition"),
+        (UNDECIDED, any(cell.undecided for cell in cells),
+         f"not significantly below the best (paired t-test over shared seeds, Holm, {level})"),
+        (DIVERGED, any(cell.diverged for cell in cells), "a run diverged: its figures mean nothing"),
+    ]  # fmt: skip
+    notes += [f"{mark} {text}" for mark, there, text in marks if there]
+    return (*notes, *_told_notes(suite), *_data_notes(shown))
+
+
+def _told_notes(suite: Suite) -> list[str]:
+    """Which methods are told what others must find out."""
+    notes = []
+    for told, what in (("the true Q", "assume"), ("the class sizes", "pi")):
+        titles = []
+        for row in suite.rows:
+            trials = [trial for column in suite.columns for trial in suite.candidates(column, row, 0)]
+            if any(_is_told(trial, what) for trial in trials):
+                titles.append(row.title)
+        if titles:
+            notes.append(f"told {told}: {', '.join(titles)}")
+    return notes
+
+
+def _is_told(trial: Trial, what: str) -> bool:
+    """Whether a loss is given the true Q, or weights from declared class sizes."""
+    if what == "assume":
+        return trial.assume == "true" and "transition" in LOSSES[trial.loss].context
+    weighted = trial.weights not in (None, "auto") or (trial.weights == "auto" and trial.loss == "wcll")
+    return trial.pi == "declared" and weighted
 
 
 def _data_notes(rows: Sequence[Row]) -> list[str]:

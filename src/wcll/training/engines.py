@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wcll.checks import InputError
 from wcll.losses import Context, LossSpec, Targets
 from wcll.models import build_model
 from wcll.training.loop import LossGroup, Trainer, predict_logits
@@ -53,8 +54,12 @@ class Training:
     device: torch.device
 
     def numbers(self, x: Tensor) -> Tensor:
-        """Samples as the model takes them."""
-        return x.to(self.device, self.dtype) / self.scale
+        """Samples as the model takes them; numbers that the precision cannot hold are an error."""
+        numbers = x.to(self.device, self.dtype) / self.scale
+        if x.is_floating_point() and not bool(numbers.isfinite().all()):
+            largest = f"{float(x.abs().max()):g}"
+            raise InputError("dataset", f"numbers that {self.dtype} can hold", largest, "scale them")
+        return numbers
 
 
 class Engine(ABC):

@@ -36,7 +36,7 @@ class LinearRuns(Engine):
         self.seeds = [group.seed for group in groups]
         self.n, self.batch_size = len(first.x), min(training.batch_size, len(first.x))
         self.n_runs, self.n_classes = len(first.rates), n_classes
-        self.scale, self.dtype, self.device = training.scale, dtype, device
+        self.training, self.scale, self.dtype, self.device = training, training.scale, dtype, device
         self.n_features = prod(first.x.shape[1:])
         self.width = -(-(self.n_features + 1) // ALIGNED) * ALIGNED
         self.x = torch.cat([self.prepare(group.x) for group in groups])
@@ -81,9 +81,10 @@ class LinearRuns(Engine):
         flat = x.flatten(1)
         keep = flat.dtype == torch.uint8 and self.device.type == "cuda"
         rows = torch.zeros(len(flat), self.width, dtype=torch.uint8 if keep else self.dtype, device=self.device)
-        rows[:, : self.n_features] = flat.to(self.device)
-        if not keep:
-            rows /= self.scale
+        if keep:
+            rows[:, : self.n_features] = flat.to(self.device)
+        else:
+            rows[:, : self.n_features] = self.training.numbers(flat)
         rows[:, self.n_features] = self.scale if keep else 1.0
         return rows
 

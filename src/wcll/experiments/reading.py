@@ -1,0 +1,165 @@
+"""From the plain tables of a TOML file to a suite; whatever is wrong is said with its line, before any training."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from wcll.checks import InputError, choice
+from wcll.experiments.lines import Lines, Section
+from wcll.experiments.outcomes import METRICS
+from wcll.experiments.settings import NULLABLE, SETTINGS, TUNABLE, whole
+from wcll.experiments.suite import Axis, Settings, Suite, TableSpec
+
+PARTS = ("title", "about", "trials", "settings", "grid", "columns", "rows", "tables")
+SELECTIONS = ("last", "label-free", "oracle")
+
+
+class Reader:
+    """One file."""
+
+    def __init__(self, plain: dict[str, Any], lines: Lines) -> None:
+        self.plain, self.lines = plain, lines
+
+    def suite(self, name: str) -> Suite:
+        """The suite that the file describes."""
+        with self.lines.at(()):
+            for part in self.plain:
+                choice("key", part, PARTS)
+        suite = Suite(
+            name=name,
+            title=self._text((), "title", self.plain, name),
+            about=self._text((), "about", self.plain, ""),
+            trials=self._trials(),
+            settings=self._settings(("settings",), self._table("settings")),
+            grid=self._grid(),
+            columns=self._axes("columns") or (Axis("", {}),),
+            rows=self._axes("rows"),
+            tables=self._tables(),
+        )
+        if not suite.rows:
+            raise InputError(self.lines.file, 'at least one [[rows]] table, such as loss = "wcll"', "none")
+        self._try_all(suite)
+        return suite
+
+    def _try_all(self, suite: Suite) -> None:
+        """Settings must fit together in every cell; if not, say where one of them stands."""
+        for (i, column), (j, row) in product(enumerate(suite.columns), enumerate(suite.rows)):
+            with self.lines.somewhere((("rows", j), ("columns", i), ("grid",), ("settings",))):
+                trials = suite.candidates(column, row, 0)
+                if trials[0].validation == 0 and any(spec.select == "label-free" for spec in suite.tables):
+                    raise InputError("validation", "held-out labels for select = 'label-free'", 0,
+                                     "set validation, or select = 'last' in [[tables]]")  # fmt: skip
+
+    def _table(self, part: str) -> Settings:
+        value = self.plain.get(part, {})
+        with self.lines.at((part,)):
+            if not isinstance(value, dict):
+                raise InputError(part, f"a table, [{part}]", repr(value))
+        return value
+
+    def _list(self, part: str) -> list[Settings]:
+        values = self.plain.get(part, [])
+        with self.lines.at((part,)):
+            if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+                raise InputError(part, f"tables, [[{part}]]", repr(values))
+        return values
+
+    def _text(self, section: Section, key: str, values: Settings, default: str) -> str:
+        """Text on one line."""
+        value = values.get(key, default)
+        with self.lines.at(section, key):
+            if not isinstance(value, str):
+                raise InputError(key, "text", repr(value))
+        return " ".join(value.split())
+
+    def _trials(self) -> int:
+        with self.lines.at((), "trials"):
+            return whole("trials", self.plain.get("trials", 1))
+
+    def _settings(self, section: Section, values: Settings) -> Settings:
+        """Check every setting where it stands; its value stays as written."""
+        for key, value in values.items():
+            with self.lines.at(section, key):
+                _check_setting(key, value)
+        return values
+
+    def _grid(self) -> dict[str, list[Any]]:
+        grid, settings = self._table("grid"), self._table("settings")
+        for key, values in grid.items():
+            with self.lines.at(("grid",), key):
+                if key in SETTINGS and key not in TUNABLE:
+                    remedy = "what decides the data or the method belongs to [settings], rows or columns"
+                    raise InputError("grid", "one of " + ", ".join(TUNABLE), key, remedy)
+                if not isinstance(values, list) or not values:
+                    raise InputError(key, "a list of values in [grid]", repr(values), "one value goes to [settings]")
+                for value in values:
+                    _check_setting(key, value)
+                if key in settings:
+                    raise InputError(key, "values in [grid] or one in [settings]", "both")
+        return grid
+
+    def _axes(self, part: str) -> tuple[Axis, ...]:
+        axes: list[Axis] = []
+        for i, values in enumerate(self._list(part)):
+            settings = {key: value for key, value in values.items() if key != "title"}
+            self._settings((part, i), settings)
+            title = self._text((part, i), "title", values, _title(settings))
+            self._new((part, i), title, [axis.title for axis in axes])
+            axes.append(Axis(title, settings))
+        return tuple(axes)
+
+    def _new(self, section: Section, title: str, others: list[str]) -> None:
+        with self.lines.at(section, "title"):
+            if title in others:
+                raise InputError("title", f"a different one for each of [[{section[0]}]]", repr(title), "set title")
+
+    def _tables(self) -> tuple[TableSpec, ...]:
+        specs: list[TableSpec] = []
+        for i, values in enumerate(self._list("tables")):
+            specs.append(self._table_spec(i, values))
+            self._new(("tables", i), specs[-1].title, [spec.title for spec in specs[:-1]])
+        return tuple(specs) or (TableSpec("accuracy", select="label-free" if self.plain.get("grid") else "last"),)
+
+    def _table_spec(self, i: int, values: Settings) -> TableSpec:
+        section = ("tables", i)
+        for key in values:
+            with self.lines.at(section, key):
+                choice("key", key, ("title", "metrics", "select", "at"))
+        with self.lines.at(section, "metrics"):
+            metrics = values.get("metrics", ["accuracy"])
+            if not isinstance(metrics, list) or not metrics:
+                raise InputError("metrics", "a list of metrics", repr(metrics))
+            for metric in metrics:
+                choice("metric", metric, METRICS)
+        with self.lines.at(section, "select"):
+            select = choice("select", values.get("select", "last"), SELECTIONS)
+        at = values.get("at", {})
+        with self.lines.at(section, "at"):
+            self._check_at(at, select)
+        title = self._text(section, "title", values, f"table {i + 1}")
+        return TableSpec(title, tuple(dict.fromkeys(metrics)), select, tuple(at.items()))
+
+    def _check_at(self, at: Any, select: str) -> None:
+        grid = self.plain.get("grid", {})
+        if not isinstance(at, dict):
+            raise InputError("at", "values of the grid, such as { lr = 5e-4 }", repr(at))
+        for key, value in at.items():
+            choice("at", key, grid)
+            if value not in [one for one in grid[key] if isinstance(one, bool) == isinstance(value, bool)]:
+                raise InputError(f"at {key}", f"one of the grid's values {grid[key]}", repr(value))
+        open_keys = [key for key, values in grid.items() if key not in at and len(values) > 1]
+        if select == "last" and open_keys:
+            raise InputError("at", f"a value of {open_keys[0]} for select = 'last'", "none",
+                             "fix it, or choose with select = 'label-free'")  # fmt: skip
+
+
+def _check_setting(key: str, value: Any) -> None:
+    choice("setting", key, [k for k in SETTINGS if k != "seed"])
+    if not (value == "none" and key in NULLABLE):
+        SETTINGS[key](key, value)
+
+
+def _title(settings: Settings) -> str:
+    """A title for an axis without one: its values."""
+    return ", ".join(str(v.get("name", v) if isinstance(v, dict) else v) for v in settings.values())
