@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -53,10 +54,15 @@ select = "label-free"
 """
 
 
+def heeds_control_c() -> None:
+    """For a new process: one that was started in the background would ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
     """A Python process of its own; its errors come back as text."""
     return subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                            text=True, **options)  # fmt: skip
+                            text=True, **{"preexec_fn": heeds_control_c, **options})  # fmt: skip
 
 
 MAIN = "import sys; from wcll.cli.app import run; sys.exit(run(sys.argv[1:]))"

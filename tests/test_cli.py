@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+from suites import heeds_control_c
 from wcll.cli.app import run
 from wcll.labels import inverse_size_transition, uniform_transition
 from wcll.losses import LOSSES
@@ -193,7 +194,7 @@ def test_the_installed_command_exits_with_2():
 
 def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path):
     command = [sys.executable, "-m", "wcll", "demo", "--trials", "5", "--out", str(tmp_path / "x.html")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeds_control_c) as process:
         assert process.stderr is not None
         assert "training" in process.stderr.readline()  # under way
         process.send_signal(signal.SIGINT)
@@ -207,5 +208,5 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path):
 def test_missing_extra_names_its_remedy():
     from wcll.checks import MissingExtraError, extra
 
-    with pytest.raises(MissingExtraError, match=r"pip install 'wcll\[plots\]'"):
-        extra("no_such_module_of_plots", "plots")
+    with pytest.raises(MissingExtraError, match=r"pip install 'wcll\[images\]'"):
+        extra("no_such_module_of_images", "images")

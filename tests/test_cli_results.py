@@ -205,14 +205,14 @@ def test_a_unit_that_fails_does_not_keep_the_others(folder, capsys, monkeypatch)
     from wcll.checks import InputError
     from wcll.experiments import execute
 
-    plain = execute.run_unit
+    plain = execute.run_parts
 
-    def failing(trials, *rest, **options):
-        if trials[0].seed == 0 and not trials[0].ordinary:
+    def failing(parts, *rest, **options):
+        if parts[0][0][0].seed == 0 and not parts[0][0][0].ordinary:
             raise InputError("ybar", "every class to occur", "none of class 3")
-        return plain(trials, *rest, **options)
+        return plain(parts, *rest, **options)
 
-    monkeypatch.setattr(execute, "run_unit", failing)
+    monkeypatch.setattr(execute, "run_parts", failing)
     assert run(["run", "one.toml", "--store", "partly.sqlite"]) == 2
     assert "ybar: expected every class to occur" in capsys.readouterr().err.splitlines()[-1]
     with Store(Path("partly.sqlite")) as store:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 
 from cases import CASES, Case, context
 from suites import SMALL
+from wcll.cli.app import run as cli
 from wcll.experiments import parse_suite
 from wcll.experiments.execute import run_suite
 from wcll.losses import LOSSES, Context
@@ -125,3 +130,72 @@ def test_a_suite_has_the_same_table_with_both():
         rows = run_suite(suite, [0, 1], torch.device("cpu"), plain=plain)
         tables.append(to_csv([build_table(suite, spec, rows, [0, 1]) for spec in suite.tables]))
     assert tables[0] == tables[1]
+
+
+MEASURED = """
+import re, sys
+from pathlib import Path
+import torch
+from wcll.experiments import Store, load_suite, plan
+from wcll.experiments.execute import check_units, execute
+from wcll.experiments.estimate import estimate
+from wcll.datasets import load_dataset
+def status(name):
+    return 1024 * int(re.search(rf"{name}:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+torch.set_num_threads(1)
+units = plan(list(load_suite("wide.toml").all_trials()), together=64)
+warm = plan(list(load_suite("warm.toml").all_trials()), together=64)
+with Store(Path("warm.sqlite")) as store:
+    execute(warm, store, load_dataset, torch.device("cpu"))  # what the first step of all loads stays
+Path("/proc/self/clear_refs").write_text("5")
+start = status("VmRSS")
+with Store(Path("wide.sqlite")) as store:
+    execute(units, store, load_dataset, torch.device("cpu"), memory=int(sys.argv[1]))
+print(status("VmHWM") - start)
+"""
+
+WIDE = """
+[settings]
+dataset = "wide.npz"
+imbalance = "none"
+labels = "uniform"
+epochs = 6
+model = MODEL
+[grid]
+lr = [1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3, 7e-3, 8e-3, 9e-3]
+[[rows]]
+loss = "log"
+[[rows]]
+loss = "exp"
+[[rows]]
+loss = "l-uw"
+[[rows]]
+loss = "pc"
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="no /proc: peaks cannot be measured")
+@pytest.mark.parametrize(
+    ("model", "limit"), [('"linear"', 150e6), ('"linear"', 90e6), ('{ name = "mlp", hidden = 100 }', 150e6)]
+)
+def test_peak_memory_stays_under_the_limit(model, limit, tmp_path):
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 256, (10_000, 28, 28), dtype=np.uint8), rng.integers(0, 10, 10_000)
+    np.savez(tmp_path / "wide.npz", x=x[:5000], y=y[:5000], x_test=x[5000:], y_test=y[5000:])
+    np.savez(tmp_path / "warm.npz", x=x[:200], y=y[:200], x_test=x[:200], y_test=y[:200])
+    for name in ("wide", "warm"):
+        (tmp_path / f"{name}.toml").write_text(WIDE.replace("wide", name).replace("MODEL", model))
+    child = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(int(limit))], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert child.returncode == 0, child.stderr
+    assert 0.3 * limit < int(child.stdout) < 1.1 * limit
+
+
+def test_too_little_memory_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(SMALL)
+    assert cli(["run", "small.toml", "--memory", "10kB"]) == 2
+    assert "--memory: expected at least" in capsys.readouterr().err
+    assert cli(["run", "small.toml", "--memory", "little"]) == 2
+    assert "--memory: expected a size such as 15MB" in capsys.readouterr().err

@@ -67,10 +67,10 @@ def test_corrupted_true_labels_change_no_parameter_and_no_selection(digits, loss
     corrupted = trained(one, task, plain=plain)
     assert clean.parameters.keys() == corrupted.parameters.keys()
     assert all(torch.equal(value, corrupted.parameters[name]) for name, value in clean.parameters.items())
-    scores = [[-score[0, 0] for score in recording.scores] for recording in (clean, corrupted)]
+    scores = [[-float(score[0, 0]) for score in recording.scores] for recording in (clean, corrupted)]
     assert scores[0] == scores[1]
     assert select([scores[0]]) == select([scores[1]])
-    assert all(np.array_equal(a, b) for a, b in zip(clean.tables.values(), corrupted.tables.values(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(clean.tables.values(), corrupted.tables.values(), strict=True))
 
 
 def test_training_cannot_be_given_true_labels(digits):

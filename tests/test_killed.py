@@ -38,14 +38,14 @@ sys.exit(run(sys.argv[1:]))
 LOGS = """
 import os, sys
 import wcll.experiments.execute as execute
-plain = execute.run_unit
-def logged(trials, *rest):
-    rows = plain(trials, *rest)
+plain = execute.run_parts
+def logged(*given, **options):
+    rows = plain(*given, **options)
     handle = os.open(os.environ["KEYS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(handle, "".join(f"{os.getpid()} {row.key}\\n" for row in rows).encode())
     os.close(handle)
     return rows
-execute.run_unit = logged
+execute.run_parts = logged
 from wcll.cli.app import run
 sys.exit(run(sys.argv[1:]))
 """

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from wcll.checks import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,3 +96,16 @@ def duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def byte_size(argument: str, text: str) -> int:
+    """Bytes from a number with a unit.
+
+    >>> byte_size("--shard", "15MB"), byte_size("--shard", "1.5 kB"), byte_size("--shard", "200")
+    (15000000, 1500, 200)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(k|M|G)?B?\s*", text)
+    size = float(match[1]) * {None: 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]] if match else 0
+    if not 0 < size < 1e15:
+        raise InputError(argument, "a size such as 15MB", repr(text))
+    return int(size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wcll.checks import InputError, choice
+from wcll.cli.output import byte_size
 from wcll.cli.suites import STORE, StorePath
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def export_rows(
     ending(out)
     before, conditions = context.obj
     rows = matching(store or before, [*conditions, *(where or [])])
-    paths = export(rows, out, shard=None if shard is None else file_size(shard))
+    paths = export(rows, out, shard=None if shard is None else byte_size("--shard", shard))
     print(f"{len(rows)} runs: {', '.join(map(str, paths)) or 'no file, as there are none'}", file=sys.stderr)
 
 
@@ -104,19 +104,6 @@ def matching(store: Path, where: list[str] | None) -> list[Row]:
             choice("--where", name, sorted(known))
         rows = [row for row in rows if _same(flat(row).get(name), wanted)]
     return rows
-
-
-def file_size(text: str) -> int:
-    """Bytes from a number with a unit.
-
-    >>> file_size("15MB"), file_size("1.5 kB"), file_size("200")
-    (15000000, 1500, 200)
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(k|M|G)?B?\s*", text)
-    size = float(match[1]) * {None: 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]] if match else 0
-    if not 0 < size < 1e15:
-        raise InputError("--shard", "a size such as 15MB", repr(text))
-    return int(size)
 
 
 def _same(value: Any, wanted: str) -> bool:

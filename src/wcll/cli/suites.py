@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wcll.cli.data import DataOption
-from wcll.cli.output import STOPPED
+from wcll.cli.output import STOPPED, byte_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,9 @@ def run(
         int | None, typer.Option(help="Train at most this many runs at once (default: 64).", min=1)
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of torch; small models are fastest with one.", min=1)] = 1,
+    memory: Annotated[
+        str | None, typer.Option(help="Memory to use, such as 4GB (default: most of what is free).")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and how long it would take.")
     ] = False,
@@ -62,12 +66,12 @@ def run(
         return
     left = _left(units, store, data)
     if left:  # before the store is made: data that cannot be used leave nothing behind
-        check_units(left, lambda name: load_dataset(name, data), where)
+        check_units(left, partial(load_dataset, data=data), where)
     with Store(store) as results:
         total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
         if left:
             print(f"{plan_of.title}: {total} runs, {total - missing} of them in {store}", file=sys.stderr)
-            _execute(units, results, data, where)
+            _execute(units, results, data, where, None if memory is None else byte_size("--memory", memory))
         else:
             print(f"{plan_of.title}: all {total} runs are in {store}; nothing is left to do", file=sys.stderr)
         print_tables(plan_of, results, seeds)
@@ -153,7 +157,9 @@ def _check_same_data(seen: dict[str, set[str]], path: Path, data: Path | None) -
                              "give the new data another name, or use another --store")  # fmt: skip
 
 
-def _execute(units: Sequence[Unit], results: Store, data: Path | None, device: torch.device) -> None:
+def _execute(
+    units: Sequence[Unit], results: Store, data: Path | None, device: torch.device, memory: int | None
+) -> None:
     from wcll.cli.output import progress_bar
     from wcll.datasets import load_dataset
     from wcll.experiments.execute import execute
@@ -163,7 +169,7 @@ def _execute(units: Sequence[Unit], results: Store, data: Path | None, device: t
 
     try:
         with progress_bar("training") as progress:
-            execute(units, results, lambda name: load_dataset(name, data), device, progress=progress, say=say)
+            execute(units, results, partial(load_dataset, data=data), device, memory=memory, progress=progress, say=say)
     except KeyboardInterrupt:
         keys = [key for unit in units for key in unit.keys]
         done = f"{len(results.finished(keys))} of {len(keys)} runs are in {results.path}"
@@ -182,6 +188,6 @@ def _dry_run(title: str, units: Sequence[Unit], path: Path, data: Path | None, d
     print(f"{title}: {total} runs, {total - missing} of them in {path}, {missing} left")
     print(f"{len(units)} groups of {min(sizes)} to {max(sizes)} runs that train together, {len(left)} left")
     if left:
-        cost = estimate(left, lambda name: load_dataset(name, data), device)
+        cost = estimate(left, partial(load_dataset, data=data), device)
         memory = f"{cost.bytes / 2**20:.0f} MiB"
         print(f"about {duration(cost.seconds)} and {memory} on {cost.device} (a few steps measured now)")

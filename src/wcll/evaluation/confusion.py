@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
+from torch import Tensor
 
 from wcll.checks import FloatArray, InputError, IntArray, class_indices, inverse_transition, numeric, same_length
 from wcll.evaluation.judge import Judge, Source
@@ -56,6 +58,14 @@ def complementary_table(ybar: ArrayLike, predicted: ArrayLike, n_classes: int) -
     labels, guesses = class_indices("ybar", ybar, n_classes), class_indices("predicted", predicted, n_classes)
     same_length("ybar", len(labels), "predicted", len(guesses))
     return np.bincount(labels * n_classes + guesses, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+
+def tables_of(labels: Tensor, predicted: Tensor, n_classes: int) -> Tensor:
+    """The table label against prediction of every run, (runs, k, k), for labels (n,) and predictions (runs, n)."""
+    cells = n_classes**2
+    runs = torch.arange(len(predicted), device=predicted.device).unsqueeze(-1)
+    pairs = runs * cells + labels * n_classes + predicted
+    return torch.bincount(pairs.flatten(), minlength=len(predicted) * cells).view(-1, n_classes, n_classes)
 
 
 def label_free_confusion(table: ArrayLike, judge: Judge, *, draws: int = 1000, seed: int = 0) -> LabelFreeConfusion:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from wcll.experiments.containers import Task
 from wcll.experiments.execute import Load, Tasks, make_job
+from wcll.experiments.memory import need_of
 from wcll.experiments.plan import Unit
 from wcll.experiments.provenance import provenance
 from wcll.experiments.runner import head, train
-from wcll.training.engines import EVALUATED
 
 STEPS = 10  # steps measured
 
@@ -50,18 +49,8 @@ def _measure(unit: Unit, tasks: Tasks, device: torch.device) -> tuple[float, int
     for count in (1, 1, most):  # the first pays for warming up
         part = replace(job, data=head(job.data, count * batch))
         start = time.perf_counter()
-        (recording,) = train([part], device)
+        train([part], device)
         times.append(time.perf_counter() - start)
     step = max(times[2] - times[1], 0.0) / max(most - 1, 1)
     seconds = first.epochs * (times[1] + (steps - 1) * step)
-    return seconds, _bytes(recording.parameters, task, len(job.trials), first.epochs)
-
-
-def _bytes(parameters: dict[str, torch.Tensor], task: Task, runs: int, epochs: int) -> int:
-    """Data, parameters with gradients and Adam's two moments, recorded predictions, one batch of test logits."""
-    item = max(value.element_size() for value in parameters.values())
-    images = item * sum(part.x.numel() for part in (task.train, task.valid, task.test) if part is not None)
-    weights = 4 * sum(value.nbytes for value in parameters.values())
-    recorded = epochs * runs * len(task.test.y)
-    logits = runs * min(len(task.test.y), EVALUATED) * task.n_classes * 8
-    return images + weights + recorded + logits
+    return seconds, need_of(job, device).of(len(job.trials))

@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import torch
 
 from wcll.checks import InputError
 from wcll.datasets import Dataset, load_dataset
 from wcll.experiments.containers import Task
+from wcll.experiments.memory import available, need_of, runs_that_fit
 from wcll.experiments.outcomes import Row, outcomes
 from wcll.experiments.owner import BEAT, Owner
-from wcll.experiments.plan import TOGETHER, Unit, plan
+from wcll.experiments.plan import DATA, OWN, SHARED, TOGETHER, Unit, in_step, plan
 from wcll.experiments.provenance import provenance
 from wcll.experiments.runner import Job, Progress, head, train, try_out
 from wcll.experiments.store import Store
@@ -27,6 +29,7 @@ from wcll.experiments.trial import Trial
 POLL = 0.5  # seconds between looks at what other processes are doing
 
 Load = Callable[[str], Dataset]
+Part = tuple[Sequence[Trial], Task]  #: runs that share data
 
 
 class Tasks:
@@ -50,20 +53,64 @@ def make_job(trials: Sequence[Trial], task: Task) -> Job:
     return Job(trials, contexts, data, task.valid, task.test.x, task.judge, task.scale)
 
 
-def run_unit(
-    trials: Sequence[Trial],
-    task: Task,
+def run_parts(
+    parts: Sequence[Part],
     device: torch.device,
     progress: Progress = lambda done: None,
     *,
     plain: bool = False,
+    memory: int | None = None,
 ) -> list[Row]:
-    """Train runs that share data, together, then join what they predict with the true labels."""
-    start = time.perf_counter()
-    (recording,) = train([make_job(trials, task)], device, progress=progress, plain=plain)
-    seconds = (time.perf_counter() - start) / len(trials)
-    made = {"seconds": seconds, "together": len(trials), **provenance(device), "data": task.data}
-    return outcomes(trials, recording, task, made)
+    """Train runs, those of a part and (on a GPU) parts of equal shape together, then join predictions with the truth.
+
+    ``memory`` limits, in bytes, what is trained at once.
+    """
+    limit = available(device) if memory is None else memory
+    rows = []
+    for together in alike(parts, device, limit):
+        start = time.perf_counter()
+        jobs = [make_job(trials, task) for trials, task in together]
+        recordings = train(jobs, device, progress=progress, plain=plain)
+        runs = sum(len(trials) for trials, _ in together)
+        seconds = (time.perf_counter() - start) / runs
+        for (trials, task), recording in zip(together, recordings, strict=True):
+            made = {"seconds": seconds, "together": runs, **provenance(device), "data": task.data}
+            rows += outcomes(trials, recording, task, made)
+    return rows
+
+
+def run_unit(trials: Sequence[Trial], task: Task, device: torch.device, **options: Any) -> list[Row]:
+    """Train runs that share data."""
+    return run_parts([(trials, task)], device, **options)
+
+
+def alike(parts: Sequence[Part], device: torch.device, limit: int) -> Iterator[list[Part]]:
+    """Parts cut to the memory there is; on a GPU those of equal shape are trained in step, as many as fit."""
+    waiting: dict[object, tuple[list[Part], int]] = {}
+    for trials, task in parts:
+        need = need_of(make_job(trials[:1], task), device)
+        most = runs_that_fit(need, limit)
+        for start in range(0, len(trials), most):
+            part = (trials[start : start + most], task)
+            size = need.of(len(part[0]))
+            if device.type != "cuda":
+                yield [part]
+                continue
+            shape = _shape(*part)
+            others, used = waiting.get(shape, ([], 0))
+            if others and used + size > limit:
+                yield others
+                others, used = [], 0
+            waiting[shape] = ([*others, part], used + size)
+    yield from (others for others, _ in waiting.values())
+
+
+def _shape(trials: Sequence[Trial], task: Task) -> object:
+    """Equal for parts that can be trained in step."""
+    settings = [name for name in SHARED if name not in DATA] + sorted(OWN)
+    runs = tuple(tuple(getattr(trial, name) for name in settings) for trial in trials)
+    data = task.train if task.limit is None else task.limit
+    return runs, len(data.x), data.x.shape[1:], data.x.dtype, task.n_classes, task.scale, task.limit is None
 
 
 def check_units(units: Sequence[Unit], load: Load, device: torch.device) -> None:
@@ -94,7 +141,10 @@ def run_suite(
         progress(done, total)
 
     tasks = Tasks(load)
-    made = (run_unit(unit.trials, tasks.of(unit), device, report, plain=plain) for unit in units)
+    made = (
+        run_parts([(unit.trials, tasks.of(unit)) for unit in together], device, report, plain=plain)
+        for together in in_step(units, device)
+    )
     return {row.key: row for rows in made for row in rows}
 
 
@@ -104,6 +154,7 @@ def execute(
     load: Load,
     device: torch.device,
     *,
+    memory: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
     say: Callable[[str], None] = lambda text: None,
 ) -> None:
@@ -113,7 +164,7 @@ def execute(
     them over if their owner dies. A unit that fails does not keep the others from being run; its error comes last.
     """
     owner, tasks = Owner.here(), Tasks(load)
-    waiting = [unit for unit in units if len(store.finished(unit.keys)) < len(unit.keys)]
+    waiting: list[Unit] = [unit for unit in units if len(store.finished(unit.keys)) < len(unit.keys)]
     total = sum(_epochs(unit, store) for unit in waiting)
     done, failures, said = 0, [], False
 
@@ -122,24 +173,23 @@ def execute(
         done += more
         progress(done, total)
 
-    def work(unit: Unit) -> bool:
-        """Do what is left of a unit; False if it is another process's."""
-        claimed = store.claim(unit.keys, owner)
-        if claimed is None:
-            return False
-        trials = [trial for trial in unit.trials if trial.key in claimed]
+    def work(together: Sequence[Unit]) -> list[Unit]:
+        """Do what is left of some units; returns those that are other processes'."""
+        claimed = {unit: store.claim(unit.keys, owner) for unit in together}
+        mine = {unit: [t for t in unit.trials if t.key in keys] for unit, keys in claimed.items() if keys}
         try:
-            rows = run_unit(trials, tasks.of(unit), device, report) if trials else []
+            parts = [(trials, tasks.of(unit)) for unit, trials in mine.items()]
+            rows = run_parts(parts, device, report, memory=memory)
         except InputError as error:
             failures.append(error)
             store.release(owner)
         else:
             store.add(rows)
-        return True
+        return [unit for unit, keys in claimed.items() if keys is None]
 
     with _heartbeat(store, owner):
         while waiting:
-            left = [unit for unit in waiting if not work(unit)]
+            left = [unit for together in in_step(waiting, device) for unit in work(together)]
             if len(left) == len(waiting):
                 if not said:
                     say(f"waiting for {len(left)} groups of runs that other processes have claimed")

@@ -12,6 +12,7 @@ import torch
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray, choice
 from wcll.evaluation import Confusion, Judge, checkpoints, zero_one_risk
+from wcll.evaluation.confusion import tables_of
 from wcll.experiments.containers import Clean, Task
 from wcll.experiments.runner import Recording
 from wcll.experiments.trial import Trial
@@ -103,12 +104,16 @@ class Row:
 
 def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenance: dict[str, Any]) -> list[Row]:
     """Join the predictions of every run with the true labels; the predictions themselves are dropped."""
-    predicted = torch.stack(recording.predicted).cpu().numpy()
     facts = {"sizes": task.declared.sizes.tolist(), "judge": task.judge.to_dict(), **_counts(task)}
+    compared = checkpoints(trials[0].epochs)
+    joined = _joined(recording, task.test, compared, task.n_classes)
+    recorded = _recorded(recording)
     rows = []
     for run, trial in enumerate(trials):
-        joined = _joined(predicted[:, run], task.test, checkpoints(trial.epochs), task.n_classes)
-        history = {**facts, **joined, **_recorded(recording, run, LOSSES[trial.loss].link == "softmax")}
+        history = {**facts, "checkpoints": list(compared)}
+        history |= {name: None if values is None else values[run] for name, values in {**joined, **recorded}.items()}
+        if LOSSES[trial.loss].link != "softmax":
+            history |= {"log_likelihood": None, "log_likelihood_se": None}
         row = Row(trial.key, trial.config(), {}, history, provenance)
         metrics = {metric: row.value(metric, trial.epochs) for metric in METRICS}
         rows.append(Row(trial.key, row.config, {k: v for k, v in metrics.items() if v == v}, history, provenance))
@@ -129,23 +134,35 @@ def _counts(task: Task) -> dict[str, list[int]]:
     }
 
 
-def _joined(predicted: IntArray, test: Clean, compared: Sequence[int], n_classes: int) -> dict[str, Any]:
-    """Correct counts a class after every epoch, and whole tables at the checkpoints."""
-    right = predicted == test.y
-    correct = [np.bincount(test.y[hits], minlength=n_classes).tolist() for hits in right]
-    tables = [Confusion.of(test.y, predicted[e - 1].astype(np.int64), n_classes).counts.tolist() for e in compared]
-    return {"checkpoints": list(compared), "correct": correct, "confusion": tables}
+def _joined(recording: Recording, test: Clean, compared: Sequence[int], n_classes: int) -> dict[str, list[Any]]:
+    """Run by run: correct counts a class after every epoch, and whole tables at the checkpoints."""
+    y = torch.as_tensor(test.y, device=recording.predicted[0].device)
+    one_hot = (y.unsqueeze(-1) == torch.arange(n_classes, device=y.device)).float()
+    correct = torch.stack([(predicted == y).float() @ one_hot for predicted in recording.predicted])  # whole numbers
+    tables = torch.stack([tables_of(y, recording.predicted[epoch - 1].long(), n_classes) for epoch in compared])
+    return {"correct": _by_run(correct.long()), "confusion": _by_run(tables)}
 
 
-def _recorded(recording: Recording, run: int, probabilities: bool) -> dict[str, Any]:
-    """What training and selection left behind of one run."""
-    scores = [score[run] for score in recording.scores] if probabilities else []
+def _recorded(recording: Recording) -> dict[str, list[Any] | None]:
+    """Run by run: what training and selection left behind."""
+    scores = torch.stack(recording.scores) if recording.scores else None
+    tables = [table for _, table in sorted(recording.tables.items())]
     return {
-        "train_loss": [_finite(losses[run]) for losses in recording.losses],
-        "log_likelihood": [_finite(mean) for mean, _ in scores] or None,
-        "log_likelihood_se": [_finite(error) for _, error in scores] or None,
-        "held_out": [table[run].tolist() for _, table in sorted(recording.tables.items())] or None,
+        "train_loss": _numbers(torch.stack(recording.losses)),
+        "log_likelihood": None if scores is None else _numbers(scores[..., 0]),
+        "log_likelihood_se": None if scores is None else _numbers(scores[..., 1]),
+        "held_out": _by_run(torch.stack(tables)) if tables else None,
     }
+
+
+def _by_run(values: torch.Tensor) -> list[Any]:
+    """(epochs, runs, ...) as lists, runs first."""
+    lists: list[Any] = values.transpose(0, 1).tolist()
+    return lists
+
+
+def _numbers(values: torch.Tensor) -> list[list[float | None]]:
+    return [[_finite(value) for value in run] for run in _by_run(values.double())]
 
 
 def _finite(value: float) -> float | None:

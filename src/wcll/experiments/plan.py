@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+import torch
+
 from wcll.experiments.trial import Trial
 
 #: What may differ between runs that train together: they share the data, the batches and the model's shape.
 OWN = {"loss", "loss_options", "loss_revision", "assume", "weights", "pi", "bias", "beta", "lr"}
 SHARED = tuple(field.name for field in fields(Trial) if field.name not in OWN)
+UNITS_IN_STEP = 40  #: units that a GPU is given at once: what is lost if the process dies
 TOGETHER = 64  #: runs that train at once, unless said otherwise
 #: What decides the data of a trial.
 DATA = tuple(name for name in SHARED if not name.startswith(("model", "optim", "weight_", "batch", "epochs")))
@@ -45,3 +48,18 @@ def plan(trials: Sequence[Trial], *, together: int) -> list[Unit]:
         for group in groups.values()
         for start in range(0, len(group), together)
     ]
+
+
+def in_step(units: Sequence[Unit], device: torch.device) -> list[list[Unit]]:
+    """Units to be handed out at once: one on a CPU; on a GPU, which has room for more, those that may be alike."""
+    if device.type != "cuda":
+        return [[unit] for unit in units]
+    kinds: dict[object, list[list[Unit]]] = {}
+    for unit in units:
+        first = unit.trials[0]
+        kind = tuple(getattr(first, name) for name in (*(n for n in SHARED if n not in DATA), "dataset", "classes"))
+        bundles = kinds.setdefault((kind, first.ordinary), [[]])
+        if len(bundles[-1]) == UNITS_IN_STEP:
+            bundles.append([])
+        bundles[-1].append(unit)
+    return [bundle for bundles in kinds.values() for bundle in bundles]

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import FloatArray, InputError, InputTypeError, IntArray
-from wcll.evaluation import Judge, checkpoints, complementary_table
+from wcll.checks import InputError, InputTypeError, IntArray
+from wcll.evaluation import Judge, checkpoints
+from wcll.evaluation.confusion import tables_of
 from wcll.experiments.containers import Ordinary, Weak
 from wcll.experiments.trial import Trial
 from wcll.losses import LOSSES, Context
+from wcll.losses.softmax import softmax
 from wcll.training.engines import Engine, RunGroup, RunLoss, Training, make_engine
 
 Progress = Callable[[int], None]  #: told how many epochs of runs were just done
@@ -43,10 +44,10 @@ class Recording:
     """What a stack of runs leaves behind; axes are (epochs, runs, ...)."""
 
     parameters: dict[str, Tensor] = field(default_factory=dict)  #: at the end, (runs, ...)
-    losses: list[list[float]] = field(default_factory=list)  #: of each epoch's last batch
+    losses: list[Tensor] = field(default_factory=list)  #: of each epoch's last batch
     predicted: list[Tensor] = field(default_factory=list)  #: of the unlabelled test images, one byte each
-    scores: list[FloatArray] = field(default_factory=list)  #: held-out log-likelihood and its standard error
-    tables: dict[int, IntArray] = field(default_factory=dict)  #: epoch -> N[ybar, prediction] of each run
+    scores: list[Tensor] = field(default_factory=list)  #: held-out log-likelihood and its standard error
+    tables: dict[int, Tensor] = field(default_factory=dict)  #: epoch -> N[ybar, prediction] of each run
 
 
 def train(
@@ -89,32 +90,30 @@ def head(data: Weak | Ordinary, n: int) -> Weak | Ordinary:
 
 
 class _Recorder:
-    """Looks at the runs of one job after every epoch."""
+    """Looks at the runs of one job after every epoch; on a GPU nothing waits for what it sees."""
 
     def __init__(self, engine: Engine, index: int, job: Job, device: torch.device) -> None:
         self.engine, self.index, self.job = engine, index, job
         self.recording = Recording()
         self.compared = set(checkpoints(job.trials[0].epochs))
-        self.byte = torch.uint8 if job.n_classes <= 256 else torch.int32
         self.test = engine.prepare(job.unlabelled)
         if job.valid is not None:
             self.valid = engine.prepare(job.valid.x)
+            self.ybar = torch.as_tensor(job.valid.ybar, device=device)
             matrix = torch.as_tensor(job.judge.transition, dtype=torch.float64, device=device)
-            self.likelihood = matrix.T[torch.as_tensor(job.valid.ybar, device=device)]  # Q[:, ybar]: (n, k)
+            self.likelihood = matrix.T[self.ybar]  # Q[:, ybar]: (n, k)
 
     def after(self, epoch: int) -> None:
         """Record what the runs predict now."""
-        engine, job, recording = self.engine, self.job, self.recording
-        recording.losses.append(engine.last_losses(self.index).tolist())
-        recording.predicted.append(engine.predict(self.index, self.test).argmax(-1).to(self.byte))
-        if job.valid is None:
+        engine, recording = self.engine, self.recording
+        recording.losses.append(engine.last_losses(self.index))
+        recording.predicted.append(engine.classify(self.index, self.test))
+        if self.job.valid is None:
             return
         logits = engine.predict(self.index, self.valid)
         recording.scores.append(_held_out_scores(logits, self.likelihood))
         if epoch in self.compared:
-            guesses = logits.argmax(-1).cpu().numpy()
-            tables = [complementary_table(job.valid.ybar, guess, job.n_classes) for guess in guesses]
-            recording.tables[epoch] = np.stack(tables)
+            recording.tables[epoch] = tables_of(self.ybar, logits.argmax(-1), self.job.n_classes)
 
     def finish(self) -> Recording:
         """The recording, with the parameters that the runs ended with."""
@@ -160,9 +159,9 @@ def _run_losses(job: Job) -> Iterator[RunLoss]:
         yield RunLoss(LOSSES[loss], options, job.contexts[start], start, stop)
 
 
-def _held_out_scores(logits: Tensor, likelihood: Tensor) -> FloatArray:
+def _held_out_scores(logits: Tensor, likelihood: Tensor) -> Tensor:
     """For each run the mean of log (pQ)_ybar over the held-out labels, and its standard error: (runs, 2)."""
-    chance = (logits.double().softmax(-1) * likelihood).sum(-1)
+    chance = (softmax(logits.double()) * likelihood).sum(-1)
     score = chance.clamp_min(torch.finfo(torch.float64).tiny).log()
     error = score.std(-1, correction=0) / len(likelihood) ** 0.5
-    return torch.stack([score.mean(-1), error], -1).cpu().numpy()
+    return torch.stack([score.mean(-1), error], -1)

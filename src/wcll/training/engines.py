@@ -12,11 +12,14 @@ from torch import Tensor
 
 from wcll.checks import InputError
 from wcll.losses import Context, LossSpec, Targets
-from wcll.models import build_model
+from wcll.models import MODELS, build_model
 from wcll.training.loop import LossGroup, Trainer, predict_logits
 from wcll.training.optim import RunAdam
 
-EVALUATED = 4096  #: samples that are predicted at a time
+
+def evaluated_at_once(model: str) -> int:
+    """Samples that are predicted at a time: fewer where a sample's activations are large."""
+    return 4096 if MODELS[model].exact else 512
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,15 @@ class Training:
         return numbers
 
 
+def _class_type(n_classes: int) -> torch.dtype:
+    return torch.uint8 if n_classes <= 256 else torch.int32
+
+
 class Engine(ABC):
     """Groups of runs that are trained in step; a result of one group or run does not depend on the others."""
+
+    n_classes: int
+    evaluated: int  #: samples that are predicted at a time
 
     @abstractmethod
     def run_epoch(self) -> None:
@@ -81,6 +91,11 @@ class Engine(ABC):
     def predict(self, group: int, prepared: Tensor) -> Tensor:
         """Logits of prepared samples, (runs, n, classes)."""
 
+    def classify(self, group: int, prepared: Tensor) -> Tensor:
+        """Predicted classes of prepared samples, (runs, n), in one byte each if they fit."""
+        parts = [self.predict(group, part).argmax(-1) for part in torch.split(prepared, self.evaluated)]
+        return torch.cat([part.to(_class_type(self.n_classes)) for part in parts], dim=-1)
+
     @abstractmethod
     def parameters(self, group: int) -> dict[str, Tensor]:
         """Parameters of a group by name, (runs, ...)."""
@@ -90,7 +105,8 @@ class PlainLoop(Engine):
     """Stacks of runs, one after another, with autograd: the reference that the faster engines are compared with."""
 
     def __init__(self, groups: Sequence[RunGroup], training: Training) -> None:
-        self.training = training
+        self.training, self.n_classes = training, training.n_classes
+        self.evaluated = evaluated_at_once(training.model["name"])
         self.x = [training.numbers(group.x) for group in groups]
         self.targets = [Targets.of(g.labels, training.n_classes).to(training.device) for g in groups]
         self.trainers = [self._trainer(group, x) for group, x in zip(groups, self.x, strict=True)]
@@ -112,7 +128,7 @@ class PlainLoop(Engine):
 
     def predict(self, group: int, prepared: Tensor) -> Tensor:
         """Logits of prepared samples, (runs, n, classes)."""
-        return predict_logits(self.trainers[group].model, prepared, batch_size=EVALUATED, exact=False)
+        return predict_logits(self.trainers[group].model, prepared, batch_size=self.evaluated, exact=False)
 
     def parameters(self, group: int) -> dict[str, Tensor]:
         """Parameters of a group by name, (runs, ...)."""

@@ -15,11 +15,16 @@ from wcll.losses import Context, Targets, Transition
 from wcll.losses.softmax import softmax
 from wcll.models.dense import Linear
 from wcll.training.batches import batches
-from wcll.training.engines import EVALUATED, Engine, RunGroup, RunLoss, Training
+from wcll.training.engines import Engine, RunGroup, RunLoss, Training, evaluated_at_once
 from wcll.training.graph import Replay
 from wcll.training.optim import StackedAdam
 
 ALIGNED = 16  # columns are padded to a multiple: products like it
+
+
+def padded(n_features: int) -> int:
+    """Columns of the parameters: the features, one that is always 1, and padding."""
+    return -(-(n_features + 1) // ALIGNED) * ALIGNED
 
 
 class LinearRuns(Engine):
@@ -37,8 +42,9 @@ class LinearRuns(Engine):
         self.n, self.batch_size = len(first.x), min(training.batch_size, len(first.x))
         self.n_runs, self.n_classes = len(first.rates), n_classes
         self.training, self.scale, self.dtype, self.device = training, training.scale, dtype, device
+        self.evaluated = evaluated_at_once("linear")
         self.n_features = prod(first.x.shape[1:])
-        self.width = -(-(self.n_features + 1) // ALIGNED) * ALIGNED
+        self.width = padded(self.n_features)
         self.x = torch.cat([self.prepare(group.x) for group in groups])
         self.labels = torch.cat([group.labels for group in groups]).to(device)
         self.weights = self._initial(groups).to(device)
@@ -59,16 +65,17 @@ class LinearRuns(Engine):
             self.rows.copy_(rows)
             self._replay()
         self.epoch += 1
+        targets, logits = self._targets(), self._by_run(self.logits)
+        values = [loss.value(logits[:, loss.start : loss.stop], targets) for loss in self.losses]
+        self._last = torch.cat(values, dim=-1)
 
     def last_losses(self, group: int) -> Tensor:
         """The losses of the last batch before its step, (runs,)."""
-        targets, logits = self._targets(), self._by_run(self.logits)
-        parts = [loss.value(logits[:, loss.start : loss.stop], targets) for loss in self.losses]
-        return torch.cat(parts, dim=-1)[group]
+        return self._last[group]
 
     def predict(self, group: int, prepared: Tensor) -> Tensor:
         """Logits of prepared samples, (runs, n, classes)."""
-        parts = [self.weights[group] @ self._numbers(part).T for part in torch.split(prepared, EVALUATED)]
+        parts = [self.weights[group] @ self._numbers(part).T for part in torch.split(prepared, self.evaluated)]
         return torch.cat(parts, dim=-1).view(self.n_runs, self.n_classes, -1).mT
 
     def parameters(self, group: int) -> dict[str, Tensor]:
