@@ -217,3 +217,13 @@ def test_a_unit_that_fails_does_not_keep_the_others(folder, capsys, monkeypatch)
     assert "ybar: expected every class to occur" in capsys.readouterr().err.splitlines()[-1]
     with Store(Path("partly.sqlite")) as store:
         assert len(list(store.rows())) == 32 - 12
+
+
+def test_several_processes_make_the_same_table(capsys):
+    assert run(["report", "one.toml", "--store", "s.sqlite"]) == 0
+    expected = capsys.readouterr().out
+    assert run(["run", "one.toml", "--store", "two.sqlite", "--processes", "2", "--together", "2"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == expected
+    with Store(Path("two.sqlite")) as store:
+        assert len(list(store.rows())) == 32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from wcll.experiments.execute import run_suite
 from wcll.losses import LOSSES, Context
 from wcll.report.formats import to_csv
 from wcll.report.tables import build_table
+from wcll.training.captured import CapturedRuns
 from wcll.training.engines import PlainLoop, RunGroup, RunLoss, Training, make_engine
 from wcll.training.linear import LinearRuns
 from wcll.training.optim import RunAdam, StackedAdam
@@ -199,3 +201,46 @@ def test_too_little_memory_is_said(tmp_path, monkeypatch, capsys):
     assert "--memory: expected at least" in capsys.readouterr().err
     assert cli(["run", "small.toml", "--memory", "little"]) == 2
     assert "--memory: expected a size such as 15MB" in capsys.readouterr().err
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+
+
+@needs_gpu
+@pytest.mark.parametrize("case", one_label, ids=lambda case: case.id)
+def test_on_a_gpu_the_numbers_are_the_same(case):
+    slow = run(PlainLoop([group([case])], training()), 25)
+    fast = run(LinearRuns([group([case], seed) for seed in (0, 1)], training(device="cuda")), 25)
+    first = {name: value.cpu() for name, value in fast.parameters(0).items()}
+    assert max(float((first[name] - value).abs().max()) for name, value in slow.parameters(0).items()) < 1e-9
+
+
+@needs_gpu
+def test_a_suite_on_a_gpu_has_the_same_table():
+    suite = parse_suite(SMALL, "small")
+    tables = []
+    for device in ("cpu", "cuda"):
+        rows = run_suite(suite, [0, 1], torch.device(device))
+        tables.append(to_csv([build_table(suite, spec, rows, [0, 1]) for spec in suite.tables]))
+    assert tables[0] == tables[1]
+
+
+@needs_gpu
+@pytest.mark.parametrize("model", [{"name": "mlp", "hidden": 7, "dropout": 0.3}, {"name": "cnn9", "width": 4}])
+def test_recorded_steps_equal_the_plain_loop(model):
+    """In float64, with drop-out and batch norm, over epochs: two groups, all losses."""
+    cases = [Case("wcll", ("weight",)), Case("nn", ("marginal",)), Case("log"), Case("forward", ("transition",))]
+
+    def image_group(seed):
+        plain = group(cases, seed)
+        rng = np.random.default_rng(seed)
+        return dataclasses.replace(plain, x=torch.from_numpy(rng.integers(0, 256, (N, 3, 8, 8), dtype=np.uint8)))
+
+    both = [image_group(0), image_group(1)]
+    fast = run(CapturedRuns(both, training(model=model, device="cuda")), 10)
+    slow = run(PlainLoop(both, training(model=model, device="cuda")), 10)
+    for index in (0, 1):
+        assert difference(fast, slow, group_a=index, group_b=index) < 1e-9
+        assert torch.allclose(fast.last_losses(index), slow.last_losses(index), atol=1e-9)
+        x = both[0].x[:9]
+        assert torch.allclose(fast.predict(index, fast.prepare(x)), slow.predict(index, slow.prepare(x)), atol=1e-9)

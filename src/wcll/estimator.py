@@ -28,7 +28,7 @@ from wcll.checks import (
     whole,
 )
 from wcll.evaluation import label_free_accuracy
-from wcll.inputs import check_features, check_labels, place, seed_of, split_sets, to_tensor
+from wcll.inputs import check_features, check_labels, seed_of, split_sets, to_tensor
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import ClassWeights
 from wcll.losses import LOSSES, LossSpec, Targets
@@ -37,6 +37,7 @@ from wcll.persistence import plain_setting, read_model, write_model
 from wcll.streams import stream_seed
 from wcll.training import LossGroup, RunAdam, Trainer, predict_logits
 from wcll.training.context import assume
+from wcll.training.device import place
 
 
 def _has_probabilities(self: ComplementaryClassifier) -> bool:

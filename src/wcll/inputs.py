@@ -11,11 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from wcll.checks import FloatArray, InputError, InputTypeError, choice
+from wcll.checks import FloatArray, InputError, InputTypeError
 from wcll.labels.draw import to_pairs
 from wcll.labels.names import NamedLabels, encode_labels
-
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:  # noqa: N803
@@ -110,18 +108,3 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def place(dtype: str, device: str) -> tuple[torch.dtype, torch.device]:
-    """The dtype and the device that the user asked for; ``"auto"`` takes a GPU if there is one."""
-    kind = DTYPES[choice("dtype", dtype, DTYPES)]
-    wanted = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    try:
-        where = torch.device(wanted)
-    except (RuntimeError, TypeError):
-        where = torch.device("meta")
-    if where.type not in ("cpu", "cuda"):
-        raise InputError("device", "'auto', 'cpu' or 'cuda'", repr(wanted))
-    if where.type == "cuda" and (where.index or 0) >= torch.cuda.device_count():
-        raise InputError("device", "a device of this machine", repr(wanted), "torch sees no such GPU; use 'cpu'")
-    return kind, where

@@ -74,11 +74,16 @@ def stream_keys(seeds: list[int], stage: str) -> torch.Tensor:
     return torch.tensor([[word & _MASK, word >> 32] for word in words], dtype=torch.int64)
 
 
-def counter_uniform(keys: torch.Tensor, step: int, place: int, size: int) -> torch.Tensor:
-    """``size`` uniform numbers in [0, 1) for every run: a function of (run, step, place) and nothing else."""
+def counter_uniform(keys: torch.Tensor, step: int | torch.Tensor, place: int, size: int) -> torch.Tensor:
+    """``size`` uniform numbers in [0, 1) for every run: a function of (run, step, place) and nothing else.
+
+    For one step (runs, size); for steps (s,) in a tensor, the numbers of each: (runs, s, size).
+    """
     import torch
 
     blocks = torch.arange((size + 3) // 4, device=keys.device)
-    counters = [blocks, *(torch.full_like(blocks, word) for word in (step & _MASK, step >> 32, place))]
-    words = philox(keys.unsqueeze(-2), torch.stack(counters, -1))
-    return words.flatten(-2)[..., :size].double() / 2**32
+    steps = torch.as_tensor(step, device=keys.device).unsqueeze(-1)
+    zero = 0 * (blocks + steps)
+    counters = torch.stack([blocks + zero, (steps & _MASK) + zero, (steps >> 32) + zero, place + zero], -1)
+    drawn = philox(keys.view(-1, *[1] * (counters.ndim - 1), 2), counters)
+    return drawn.flatten(-2)[..., :size].double() / 2**32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,6 +39,7 @@ def run(
         int | None, typer.Option(help="Train at most this many runs at once (default: 64).", min=1)
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of torch; small models are fastest with one.", min=1)] = 1,
+    processes: Annotated[int, typer.Option(help="Processes on this machine's CPU.", min=1)] = 1,
     memory: Annotated[
         str | None, typer.Option(help="Memory to use, such as 4GB (default: most of what is free).")
     ] = None,
@@ -53,7 +55,7 @@ def run(
     from wcll.experiments import Store, load_suite, plan
     from wcll.experiments.execute import check_units
     from wcll.experiments.plan import TOGETHER
-    from wcll.inputs import place
+    from wcll.training.device import place
 
     plan_of = load_suite(suite)
     seeds = range(trials or plan_of.trials)
@@ -71,7 +73,8 @@ def run(
         total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
         if left:
             print(f"{plan_of.title}: {total} runs, {total - missing} of them in {store}", file=sys.stderr)
-            _execute(units, results, data, where, None if memory is None else byte_size("--memory", memory))
+            limit = None if memory is None else byte_size("--memory", memory)
+            _execute(units, results, data, Workers(where, threads, processes, limit))
         else:
             print(f"{plan_of.title}: all {total} runs are in {store}; nothing is left to do", file=sys.stderr)
         print_tables(plan_of, results, seeds)
@@ -157,19 +160,36 @@ def _check_same_data(seen: dict[str, set[str]], path: Path, data: Path | None) -
                              "give the new data another name, or use another --store")  # fmt: skip
 
 
-def _execute(
-    units: Sequence[Unit], results: Store, data: Path | None, device: torch.device, memory: int | None
-) -> None:
+@dataclass(frozen=True)
+class Workers:
+    """Who does the work."""
+
+    device: torch.device
+    threads: int
+    processes: int
+    memory: int | None
+
+
+def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: Workers) -> None:
+    from wcll.checks import InputError
     from wcll.cli.output import progress_bar
     from wcll.datasets import load_dataset
     from wcll.experiments.execute import execute
+    from wcll.experiments.processes import execute_in_processes
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
+    if workers.processes > 1 and workers.device.type != "cpu":
+        raise InputError("--processes", "1 on a GPU, which trains many runs at once", workers.processes)
+    load = partial(load_dataset, data=data)
     try:
         with progress_bar("training") as progress:
-            execute(units, results, partial(load_dataset, data=data), device, memory=memory, progress=progress, say=say)
+            if workers.processes > 1:
+                options = {"processes": workers.processes, "threads": workers.threads, "memory": workers.memory}
+                execute_in_processes(units, results.path, load, progress=progress, **options)  # type: ignore[arg-type]
+            else:
+                execute(units, results, load, workers.device, memory=workers.memory, progress=progress, say=say)
     except KeyboardInterrupt:
         keys = [key for unit in units for key in unit.keys]
         done = f"{len(results.finished(keys))} of {len(keys)} runs are in {results.path}"

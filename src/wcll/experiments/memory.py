@@ -12,7 +12,8 @@ import torch
 
 from wcll.checks import InputError
 from wcll.experiments.runner import Job
-from wcll.models import build_model
+from wcll.models import MODELS, build_model
+from wcll.training.captured import STREAMS
 from wcll.training.engines import evaluated_at_once
 from wcll.training.linear import padded
 
@@ -50,8 +51,10 @@ def need_of(job: Job, device: torch.device) -> Need:
     per_run = (4 if trial.model == "linear" else 8) * weights * item  # gradients, two moments, what a step needs
     per_run += trial.epochs * n_test * (1 if k <= 256 else 4)
     per_run += TEMPORARIES * batch * k * item + 2 * evaluated * k * item + 4 * n_valid * k * 8
-    per_run += 3 * batch * activations * item + 3 * evaluated * largest * item
-    return Need(shared, per_run)
+    at_work = 3 * batch * activations * item + 3 * evaluated * largest * item
+    if device.type == "cuda" and not MODELS[trial.model].exact:  # such runs take turns
+        return Need(shared + STREAMS * at_work, per_run)
+    return Need(shared, per_run + at_work)
 
 
 def _model(job: Job) -> tuple[int, int, int]:

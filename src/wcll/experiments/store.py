@@ -206,7 +206,7 @@ class Store:
 
 
 def _values(row: Row) -> tuple[Any, ...]:
-    history = zlib.compress(json.dumps(row.history, separators=(",", ":")).encode())
+    history = zlib.compress(json.dumps(row.history, separators=(",", ":")).encode(), 1)
     return (row.key, *map(json.dumps, (row.config, row.metrics)), history, json.dumps(row.provenance), time.time())
 
 

@@ -18,11 +18,17 @@ __all__ = ["exp", "gce", "log", "mae", "mse", "phuber"]
 
 PAPER = "Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020)"
 ESTIMATOR = "Eqs. 8-11"
+FAR = 1e30  # no logit comes near
 
 
-def _scale(logits: Tensor, targets: Targets) -> Tensor:
-    """(K - 1) / s, (..., n)."""
-    return (logits.shape[-1] - 1) / targets.size.to(logits.dtype)
+def _scale(logits: Tensor, targets: Targets) -> Tensor | float:
+    """(K - 1) / s, (..., n); one number where all samples have one label."""
+    others = logits.shape[-1] - 1
+    return others if targets.index is not None else others / targets.size.to(logits.dtype)
+
+
+def _of_samples(scale: Tensor | float) -> Tensor | float:
+    return scale.unsqueeze(-1) if isinstance(scale, Tensor) else scale
 
 
 def _remaining(logits: Tensor, targets: Targets) -> Tensor:
@@ -32,8 +38,8 @@ def _remaining(logits: Tensor, targets: Targets) -> Tensor:
 
 def _log_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
     """The softmax over all classes less the one over those that are left."""
-    left = softmax(logits.masked_fill(targets.mask, -torch.inf))
-    scale = _scale(logits, targets).unsqueeze(-1) * sample_factor(logits, targets, weight)
+    left = softmax(logits - FAR * targets.share(logits))  # as good as minus infinity, and faster to fill in
+    scale = _of_samples(_scale(logits, targets)) * sample_factor(logits, targets, weight)
     return scale * (p - left)
 
 
@@ -41,7 +47,7 @@ def _exp_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor
     """With P the probability that is left: e^-P p_j (P - [j is left])."""
     left = p.masked_fill(targets.mask, 0.0)
     total = left.sum(-1, keepdim=True)
-    scale = _scale(logits, targets).unsqueeze(-1) * sample_factor(logits, targets, weight)
+    scale = _of_samples(_scale(logits, targets)) * sample_factor(logits, targets, weight)
     return scale * torch.exp(-total) * (p * total - left)
 
 

@@ -27,10 +27,11 @@ def _gradient(
 
 def _log_likelihood(transition: Transition, index: Tensor) -> Tensor:
     """log Q[y, ybar] for the labels ``index`` (..., n) and all y: (..., n, k)."""
-    by_label, index = transition.log.mT, index.unsqueeze(-1)  # [ybar, y]; log 0 = -inf is fine
-    runs = torch.broadcast_shapes(by_label.shape[:-2], index.shape[:-2])  # type: ignore[no-untyped-call]
-    rows = by_label.expand(*runs, *by_label.shape[-2:]), index.expand(*runs, *index.shape[-2:])
-    return torch.take_along_dim(*rows, dim=-2)
+    by_label = transition.log.mT  # [ybar, y]; log 0 = -inf is fine
+    if by_label.ndim == 2:
+        return by_label[index]
+    runs, k = by_label.shape[:-2], by_label.shape[-1]
+    return by_label.gather(-2, index.unsqueeze(-1).expand(*runs, index.shape[-1], k))
 
 
 @LOSSES.add(

@@ -77,7 +77,7 @@ class Targets:
 
     def counts(self, like: Tensor) -> Tensor:
         """How many samples have each label, a sample with s of them counting 1/s for each: (..., k)."""
-        return self.mass * self.pairs(like, None).sum(-2)
+        return self.mass * self._totals(like)
 
     def single(self, loss: str) -> Tensor:
         """The one label of each sample, for losses that are defined for one; shape (..., n)."""
@@ -89,10 +89,15 @@ class Targets:
         return self.mask.long().argmax(-1)
 
     def share(self, like: Tensor) -> Tensor:
-        """1/s on each of a sample's s labels, else 0; (..., n, k) in the dtype of ``like``."""
-        if self.index is not None:
-            return self.mask.to(like.dtype)
-        return self.mask / self.size.unsqueeze(-1).to(like.dtype)
+        """1/s on each of a sample's s labels, else 0; (..., n, k) in the dtype of ``like``, made once."""
+        if like.dtype not in self._shares:
+            shares = self.mask.to(like.dtype)
+            self._shares[like.dtype] = shares if self.index is not None else shares / self.size.unsqueeze(-1)
+        return self._shares[like.dtype]
+
+    @cached_property
+    def _shares(self) -> dict[torch.dtype, Tensor]:
+        return {}
 
     def named(self, values: Tensor) -> Tensor:
         """Sum of ``values`` (..., n, k) over each sample's labels: (..., n)."""
@@ -117,7 +122,17 @@ class Targets:
             return self.pairs(like, weight) / len(self)
         pairs = self.pairs(like, None)
         scale = marginal if weight is None else marginal * weight
-        return pairs * (scale / present(pairs.sum(-2))).unsqueeze(-2)
+        return pairs * (scale / present(self._totals(like))).unsqueeze(-2)
+
+    def _totals(self, like: Tensor) -> Tensor:
+        """The summed pairs of each class, (..., k), made once."""
+        if like.dtype not in self._sums:
+            self._sums[like.dtype] = self.pairs(like, None).sum(-2)
+        return self._sums[like.dtype]
+
+    @cached_property
+    def _sums(self) -> dict[torch.dtype, Tensor]:
+        return {}
 
 
 def present(total: Tensor) -> Tensor:

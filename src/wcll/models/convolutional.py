@@ -49,7 +49,7 @@ class CNN9(RunStack):
         self.dropouts = nn.ModuleList(RunDropout(seeds, dropout, place) for place in range(3))
         self.output = RunLinear(draws, 4 * width, n_classes)
 
-    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+    def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
         """(n, c, h, w) -> (runs, n, classes)."""
         x = x.unsqueeze(1) if x.ndim == 3 else x
         for i, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
@@ -110,7 +110,7 @@ class ResNet18(RunStack):
         )
         self.output = RunLinear(draws, 8 * width, n_classes)
 
-    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+    def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
         """(n, c, h, w) -> (runs, n, classes)."""
         x = x.unsqueeze(1) if x.ndim == 3 else x
         x = self.blocks(self.norm(self.stem(x)).relu())

@@ -26,7 +26,7 @@ class Linear(RunStack):
         super().__init__(seeds)
         self.layer = RunLinear(Draws(seeds, dtype), prod(input_shape), n_classes)
 
-    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+    def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
         """(n, ...) -> (runs, n, classes)."""
         logits: Tensor = self.layer(x.flatten(1))
         return logits
@@ -58,7 +58,7 @@ class MLP(RunStack):
         self.dropouts = nn.ModuleList(RunDropout(seeds, dropout, place) for place in range(layers))
         self.output = RunLinear(draws, hidden, n_classes)
 
-    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+    def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
         """(n, ...) -> (runs, n, classes)."""
         x = x.flatten(1)
         for layer, dropout in zip(self.hidden, self.dropouts, strict=True):

@@ -93,6 +93,7 @@ class RunDropout(nn.Module):
     """
 
     keys: Tensor
+    prepared: Tensor
 
     def __init__(self, seeds: Sequence[int], rate: float, place: int) -> None:
         super().__init__()
@@ -101,13 +102,33 @@ class RunDropout(nn.Module):
         self.rate, self.place = rate, place
         self.register_buffer("keys", stream_keys(list(seeds), "dropout"), persistent=False)
 
-    def forward(self, x: Tensor, step: int) -> Tensor:
-        """Zero a share ``rate`` of the features and scale up the others."""
+    def forward(self, x: Tensor, step: int | Tensor) -> Tensor:
+        """Zero a share ``rate`` of the features and scale up the others; a tensor is a place among prepared steps."""
         if not self.training or self.rate == 0:
             return x
-        runs = len(self.keys)
         image = x.ndim == 4
-        n, features = (len(x), x.shape[1] // runs) if image else x.shape[1:]
-        kept = counter_uniform(self.keys, step, self.place, n * features).view(runs, n, features) >= self.rate
+        n, features = (len(x), x.shape[1] // len(self.keys)) if image else x.shape[1:]
+        if isinstance(step, Tensor):
+            kept = self.prepared.index_select(1, step).squeeze(1)
+        else:
+            self.size = (n, features)
+            kept = self._kept(step)
         scale = kept.to(x.dtype) / (1 - self.rate)
         return x * (scale.transpose(0, 1).reshape(n, -1, 1, 1) if image else scale)
+
+    def prepare(self, first: int, steps: int) -> None:
+        """Draw for steps ``first``, ``first + 1``, ... at once; sizes are those of the last step that was run.
+
+        What is drawn goes to the same memory each time: a recorded step finds it there.
+        """
+        if self.rate == 0:
+            return
+        kept = self._kept(torch.arange(first, first + steps, device=self.keys.device))
+        if not hasattr(self, "prepared"):
+            self.register_buffer("prepared", kept, persistent=False)
+        self.prepared.copy_(kept)
+
+    def _kept(self, step: int | Tensor) -> Tensor:
+        n, features = self.size
+        drawn = counter_uniform(self.keys, step, self.place, n * features)
+        return drawn.view(*drawn.shape[:-1], n, features) >= self.rate

@@ -32,7 +32,7 @@ class RunStack(nn.Module, ABC):
         self.n_runs = len(seeds)
 
     @abstractmethod
-    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+    def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
         """Logits of every run; ``step`` numbers the training step, for drop-out."""
 
 
@@ -43,7 +43,7 @@ class UserStack(RunStack):
         super().__init__([0])
         self.module, self.n_classes = module, n_classes
 
-    def forward(self, x: Tensor, step: int = 0) -> Tensor:
+    def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
         """The module's logits with a run axis in front."""
         logits = self.module(x)
         if not isinstance(logits, Tensor) or logits.ndim != 2 or logits.shape[1] != self.n_classes:

@@ -149,8 +149,11 @@ class PlainLoop(Engine):
 
 def make_engine(groups: Sequence[RunGroup], training: Training, *, plain: bool = False) -> Engine:
     """The fastest engine for the model and the device, or the plain loop."""
+    from wcll.training.captured import CapturedRuns
     from wcll.training.linear import LinearRuns
 
-    if training.model == {"name": "linear"} and not plain:
+    if plain:
+        return PlainLoop(groups, training)
+    if training.model == {"name": "linear"}:
         return LinearRuns(groups, training)
-    return PlainLoop(groups, training)
+    return CapturedRuns(groups, training) if training.device.type == "cuda" else PlainLoop(groups, training)

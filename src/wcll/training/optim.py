@@ -27,7 +27,7 @@ class RunAdam:
         self.parameters = list(parameters)
         self.lr, self.weight_decay = lr, weight_decay  # both may be changed between steps
         self.betas, self.eps = betas, eps
-        self.steps = 0
+        self.steps = torch.zeros((), dtype=torch.float64, device=lr.device)  # a tensor: a step may be recorded
         self.means = [torch.zeros_like(p) for p in self.parameters]
         self.squares = [torch.zeros_like(p) for p in self.parameters]
 
@@ -41,8 +41,10 @@ class RunAdam:
         """One step of every run."""
         self.steps += 1
         first, second = self.betas
-        unbias = 1 - first**self.steps
-        root = (1 - second**self.steps) ** 0.5
+        unbias: Any = 1 - first**self.steps
+        root: Any = (1 - second**self.steps) ** 0.5
+        if self.steps.device.type == "cpu":  # numbers are cheaper there
+            unbias, root = unbias.item(), root.item()
         for parameter, mean, square in zip(self.parameters, self.means, self.squares, strict=True):
             if parameter.grad is None:
                 continue
@@ -83,9 +85,9 @@ class StackedAdam:
             self._whole()
         first, second = self.betas
         options = {"beta1": first, "beta2": second, "weight_decay": self.weight_decay, "eps": self.eps}
+        steps = self.steps.to(torch.float32)
         for rate, arrays in self._parts:
-            steps = [self.steps.to(torch.float32)] * len(arrays[0])
-            _FUSED(*arrays, [], steps, lr=rate, amsgrad=False, maximize=False, **options)
+            _FUSED(*arrays, [], [steps] * len(arrays[0]), lr=rate, amsgrad=False, maximize=False, **options)
 
     def _whole(self) -> None:
         first, second = self.betas

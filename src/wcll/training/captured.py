@@ -1,0 +1,189 @@
+"""The engine for networks on a GPU: a step of many runs is recorded as one graph and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wcll.losses import Targets
+from wcll.models import MODELS, RunStack, build_model
+from wcll.models.layers import RunDropout
+from wcll.training.batches import batches
+from wcll.training.engines import Engine, RunGroup, RunLoss, Training, evaluated_at_once
+from wcll.training.graph import Replay
+from wcll.training.loop import predict_logits
+from wcll.training.optim import RunAdam
+
+STREAMS = 2  #: runs that go side by side: one waits for memory while the other computes
+
+
+@dataclass
+class Member:
+    """Runs of one stack and their optimiser."""
+
+    model: RunStack
+    forward: Any  #: the model, or a compiled form of it
+    optimiser: Any
+    losses: list[tuple[Any, slice]]  #: bound losses and their runs within the stack
+    start: int  #: its first run within the group
+    value: Tensor  #: losses of the last batch, (runs,)
+
+
+class CapturedRuns(Engine):
+    """Dense models of a group in one stack; convolutional ones each alone, as stacked convolutions are slow.
+
+    Convolutional models compute in bfloat16 where they are trained in float32; parameters, their sums and statistics
+    stay in float32. Samples stay bytes in the GPU's memory.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[RunGroup],
+        training: Training,
+        *,
+        streams: int = STREAMS,
+        half: bool = True,
+        compiled: bool = False,
+    ) -> None:
+        self.training, self.n_classes = training, training.n_classes
+        self.evaluated = 8 * evaluated_at_once(training.model["name"])
+        self.n, self.batch_size = len(groups[0].x), min(training.batch_size, len(groups[0].x))
+        self.image = not MODELS[training.model["name"]].exact
+        self.half = half and self.image and training.dtype == torch.float32
+        self.groups, self.compiled = groups, compiled
+        self.x = [group.x.to(training.device) for group in groups]
+        self.targets = [Targets.of(g.labels, self.n_classes).to(training.device) for g in groups]
+        self.rows = torch.zeros(len(groups), self.batch_size, dtype=torch.int64, device=training.device)
+        self.place = torch.zeros(1, dtype=torch.int64, device=training.device)  # of the step within the epoch
+        self.members = [list(self._members(group)) for group in groups]
+        self.streams: list[Any] = [torch.cuda.Stream() for _ in range(streams)]  # type: ignore[no-untyped-call]
+        self.epoch = self.step = 0
+        self._replay = Replay(self._step, training.device)
+
+    def run_epoch(self) -> None:
+        """One pass over the data."""
+        seeds = [group.seed for group in self.groups]
+        orders = [torch.stack(list(batches(self.n, self.batch_size, seed=s, epoch=self.epoch))) for s in seeds]
+        order = torch.stack(orders, dim=1).to(self.training.device)
+        for group in self.members:
+            for member in group:
+                member.model.train()
+        self._draw(len(order))
+        for rows in order:
+            self.rows.copy_(rows)
+            self._replay()
+        self.epoch += 1
+        self.step += len(order)
+
+    def last_losses(self, group: int) -> Tensor:
+        """The losses of the last batch before its step, (runs,)."""
+        return torch.cat([member.value for member in self.members[group]]).clone()
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Samples on the device, as they are stored."""
+        return x.to(self.training.device)
+
+    def predict(self, group: int, prepared: Tensor) -> Tensor:
+        """Logits of prepared samples, (runs, n, classes)."""
+        x = self._numbers(prepared)
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.half):
+            parts = [predict_logits(m.model, x, batch_size=self.evaluated, exact=False) for m in self.members[group]]
+        return torch.cat(parts).to(self.training.dtype)
+
+    def parameters(self, group: int) -> dict[str, Tensor]:
+        """Parameters of a group by name, (runs, ...)."""
+        named = [dict(member.model.named_parameters()) for member in self.members[group]]
+        return {name: torch.cat([one[name].detach() for one in named]) for name in named[0]}
+
+    def _draw(self, steps: int) -> None:
+        """Drop-out of the coming epoch, drawn at once: in a recorded step it would be most of the kernels."""
+        self.place.zero_()
+        for group in self.members:
+            for member in group:
+                for module in member.model.modules():
+                    if isinstance(module, RunDropout):
+                        if not hasattr(module, "size"):
+                            self._try(member)
+                        module.prepare(self.step, steps)
+
+    def _try(self, member: Member) -> None:
+        """One look at a batch, to learn the sizes of its features."""
+        with torch.no_grad(), torch.autocast("cuda", torch.bfloat16, enabled=self.half):
+            kept = {name: buffer.clone() for name, buffer in member.model.named_buffers()}
+            member.model(self._numbers(self.x[0][: self.batch_size]), 0)
+            for name, buffer in member.model.named_buffers():
+                buffer.copy_(kept[name])
+
+    def _members(self, group: RunGroup) -> Iterator[Member]:
+        runs = len(group.rates)
+        size = 1 if self.image else runs
+        for start in range(0, runs, size):
+            yield self._member(group, start, start + size)
+
+    def _member(self, group: RunGroup, start: int, stop: int) -> Member:
+        training, device = self.training, self.training.device
+        seeds = [group.seed] * (stop - start)
+        model = build_model(training.model, tuple(group.x.shape[1:]), self.n_classes, seeds, training.dtype).to(device)
+        rates = torch.tensor(list(group.rates[start:stop]), dtype=training.dtype, device=device)
+        optimiser: Any
+        if self.image:
+            _channels_last(model)
+            optimiser = torch.optim.Adam(
+                model.parameters(), lr=rates[0].float(), weight_decay=training.weight_decay, fused=True, capturable=True
+            )
+        else:
+            optimiser = RunAdam(model.parameters(), rates, weight_decay=training.weight_decay)
+        losses = [self._loss(part, start, stop) for part in group.losses if part.start < stop and part.stop > start]
+        forward = torch.compile(model) if self.compiled else model
+        return Member(
+            model, forward, optimiser, losses, start, torch.zeros(stop - start, dtype=training.dtype, device=device)
+        )
+
+    def _loss(self, part: RunLoss, start: int, stop: int) -> tuple[Any, slice]:
+        like = torch.empty(0, self.n_classes, dtype=self.training.dtype, device=self.training.device)
+        runs = slice(max(part.start, start) - start, min(part.stop, stop) - start)
+        return part.spec.bind(part.context.beside(like), **dict(part.options)), runs
+
+    def _numbers(self, x: Tensor) -> Tensor:
+        numbers = x.to(self.training.dtype) / self.training.scale
+        if self.image:
+            numbers = numbers.unsqueeze(1) if numbers.ndim == 3 else numbers
+            numbers = numbers.contiguous(memory_format=torch.channels_last)
+        return numbers
+
+    def _step(self) -> None:
+        main = torch.cuda.current_stream()
+        turn = 0
+        for g, group in enumerate(self.members):
+            x, targets = self._numbers(self.x[g].index_select(0, self.rows[g])), self.targets[g][self.rows[g]]
+            for member in group:
+                side = self.streams[turn % len(self.streams)]
+                side.wait_stream(main)
+                with torch.cuda.stream(side):
+                    self._train(member, x, targets)
+                turn += 1
+        for side in self.streams:
+            main.wait_stream(side)
+        self.place += 1
+
+    def _train(self, member: Member, x: Tensor, targets: Targets) -> None:
+        member.optimiser.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.half):
+            logits = member.forward(x, self.place)
+        logits = logits.to(self.training.dtype)
+        losses = torch.cat([loss(logits[runs], targets) for loss, runs in member.losses])
+        losses.sum().backward()  # type: ignore[no-untyped-call]
+        member.optimiser.step()
+        member.value.copy_(losses.detach())
+
+
+def _channels_last(model: nn.Module) -> None:
+    """Lay out convolutions' weights (1, out, in, h, w) as GPUs want them."""
+    for parameter in model.parameters():
+        if parameter.ndim == 5:
+            plain = parameter.data.squeeze(0).contiguous(memory_format=torch.channels_last)
+            parameter.data = plain.unsqueeze(0)
