@@ -14,6 +14,7 @@ import torch
 
 from wcll.checks import InputError
 from wcll.datasets import Dataset, load_dataset
+from wcll.experiments.checkpoint import Checkpoints
 from wcll.experiments.containers import Task
 from wcll.experiments.memory import available, need_of, runs_that_fit
 from wcll.experiments.outcomes import Row, outcomes
@@ -60,17 +61,19 @@ def run_parts(
     *,
     plain: bool = False,
     memory: int | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> list[Row]:
     """Train runs, those of a part and (on a GPU) parts of equal shape together, then join predictions with the truth.
 
-    ``memory`` limits, in bytes, what is trained at once.
+    ``memory`` limits, in bytes, what is trained at once; ``checkpoints`` keep long trainings.
     """
     limit = available(device) if memory is None else memory
     rows = []
     for together in alike(parts, device, limit):
         start = time.perf_counter()
         jobs = [make_job(trials, task) for trials, task in together]
-        recordings = train(jobs, device, progress=progress, plain=plain)
+        saves = checkpoints.of(jobs) if checkpoints else None
+        recordings = train(jobs, device, progress=progress, plain=plain, saves=saves)
         runs = sum(len(trials) for trials, _ in together)
         seconds = (time.perf_counter() - start) / runs
         for (trials, task), recording in zip(together, recordings, strict=True):
@@ -163,7 +166,7 @@ def execute(
     A unit that another living process has claimed is left to it; at the end this waits for such units, and takes
     them over if their owner dies. A unit that fails does not keep the others from being run; its error comes last.
     """
-    owner, tasks = Owner.here(), Tasks(load)
+    owner, tasks, checkpoints = Owner.here(), Tasks(load), Checkpoints.beside(store.path)
     waiting: list[Unit] = [unit for unit in units if len(store.finished(unit.keys)) < len(unit.keys)]
     total = sum(_epochs(unit, store) for unit in waiting)
     done, failures, said = 0, [], False
@@ -179,12 +182,13 @@ def execute(
         mine = {unit: [t for t in unit.trials if t.key in keys] for unit, keys in claimed.items() if keys}
         try:
             parts = [(trials, tasks.of(unit)) for unit, trials in mine.items()]
-            rows = run_parts(parts, device, report, memory=memory)
+            rows = run_parts(parts, device, report, memory=memory, checkpoints=checkpoints)
         except InputError as error:
             failures.append(error)
             store.release(owner)
         else:
             store.add(rows)
+            checkpoints.clear()
         return [unit for unit, keys in claimed.items() if keys is None]
 
     with _heartbeat(store, owner):

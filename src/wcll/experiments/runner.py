@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -50,21 +51,41 @@ class Recording:
     tables: dict[int, Tensor] = field(default_factory=dict)  #: epoch -> N[ybar, prediction] of each run
 
 
+class Saves(Protocol):
+    """Keeps a training, so that another process can go on with it."""
+
+    def load(self, engine: Engine, recordings: Sequence[Recording]) -> int:
+        """Put both where they were; returns how many epochs they have."""
+
+    def maybe_save(self, epoch: int, engine: Engine, recordings: Sequence[Recording]) -> None:
+        """Save, from time to time."""
+
+
 def train(
-    jobs: Sequence[Job], device: torch.device, *, progress: Progress = lambda done: None, plain: bool = False
+    jobs: Sequence[Job],
+    device: torch.device,
+    *,
+    progress: Progress = lambda done: None,
+    plain: bool = False,
+    saves: Saves | None = None,
 ) -> list[Recording]:
     """Train jobs of equal shape in step, and record predictions after every epoch.
 
     ``plain`` trains each by a plain loop with autograd; else the fastest engine for the model and the device does.
     """
-    first = jobs[0].trials[0]
+    first, runs = jobs[0].trials[0], sum(len(job.trials) for job in jobs)
     engine = make_engine([_group(job) for job in jobs], _training(jobs[0], device), plain=plain)
     recorders = [_Recorder(engine, i, job, device) for i, job in enumerate(jobs)]
-    for epoch in range(1, first.epochs + 1):
+    recordings = [recorder.recording for recorder in recorders]
+    done = saves.load(engine, recordings) if saves else 0
+    progress(done * runs)
+    for epoch in range(done + 1, first.epochs + 1):
         engine.run_epoch()
         for recorder in recorders:
             recorder.after(epoch)
-        progress(sum(len(job.trials) for job in jobs))
+        progress(runs)
+        if saves and epoch < first.epochs:
+            saves.maybe_save(epoch, engine, recordings)
     return [recorder.finish() for recorder in recorders]
 
 
@@ -131,6 +152,7 @@ def _training(job: Job, device: torch.device) -> Training:
         weight_decay=first.weight_decay,
         dtype=getattr(torch, first.dtype),
         device=device,
+        epochs=first.epochs,
     )
 
 

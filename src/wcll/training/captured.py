@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -13,12 +14,24 @@ from wcll.losses import Targets
 from wcll.models import MODELS, RunStack, build_model
 from wcll.models.layers import RunDropout
 from wcll.training.batches import batches
-from wcll.training.engines import Engine, RunGroup, RunLoss, Training, evaluated_at_once
+from wcll.training.engines import Engine, RunGroup, RunLoss, Training, evaluated_at_once, stack_state
 from wcll.training.graph import Replay
 from wcll.training.loop import predict_logits
 from wcll.training.optim import RunAdam
 
 STREAMS = 2  #: runs that go side by side: one waits for memory while the other computes
+
+
+RUN_STEPS = 40_000  #: from here on the half minute that torch takes to compile a network is well spent
+
+
+def worth_compiling(groups: Sequence[RunGroup], training: Training) -> bool:
+    """Whether convolutional networks should be compiled: a third less time a step, after half a minute."""
+    first = groups[0]
+    steps = training.epochs * max(len(first.x) // training.batch_size, 1)
+    convolutional = not MODELS[training.model["name"]].exact and training.dtype == torch.float32
+    long = steps * sum(len(group.rates) for group in groups) >= RUN_STEPS
+    return convolutional and long and find_spec("triton") is not None
 
 
 @dataclass
@@ -98,6 +111,24 @@ class CapturedRuns(Engine):
         """Parameters of a group by name, (runs, ...)."""
         named = [dict(member.model.named_parameters()) for member in self.members[group]]
         return {name: torch.cat([one[name].detach() for one in named]) for name in named[0]}
+
+    def state(self) -> dict[str, Tensor]:
+        """All that training goes on from."""
+        state = {"place": torch.tensor([self.epoch, self.step])}
+        for prefix, member in self._named():
+            state |= {f"{prefix}.{name}": tensor for name, tensor in _member_state(member).items()}
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go on from what :meth:`state` gave."""
+        for prefix, member in self._named():
+            for name, tensor in _member_state(member).items():
+                tensor.copy_(state[f"{prefix}.{name}"])
+        self.epoch, self.step = state["place"].tolist()
+
+    def _named(self) -> Iterator[tuple[str, Member]]:
+        for g, group in enumerate(self.members):
+            yield from ((f"{g}.{i}", member) for i, member in enumerate(group))
 
     def _draw(self, steps: int) -> None:
         """Drop-out of the coming epoch, drawn at once: in a recorded step it would be most of the kernels."""
@@ -187,3 +218,17 @@ def _channels_last(model: nn.Module) -> None:
         if parameter.ndim == 5:
             plain = parameter.data.squeeze(0).contiguous(memory_format=torch.channels_last)
             parameter.data = plain.unsqueeze(0)
+
+
+def _member_state(member: Member) -> dict[str, Tensor]:
+    """Parameters, statistics and moments, to be read or written in place."""
+    if isinstance(member.optimiser, RunAdam):
+        return stack_state(member.model, member.optimiser)
+    state = {f"model.{name}": tensor.detach() for name, tensor in member.model.state_dict().items()}
+    for i, parameter in enumerate(member.model.parameters()):
+        moments = member.optimiser.state[parameter]
+        if not moments:  # before the first step: as torch itself would begin
+            zero = {"exp_avg": torch.zeros_like(parameter), "exp_avg_sq": torch.zeros_like(parameter)}
+            moments.update(step=torch.zeros((), device=parameter.device), **zero)
+        state |= {f"adam.{i}.{name}": tensor for name, tensor in moments.items()}
+    return state

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wcll.checks import InputError
 from wcll.losses import Context, LossSpec, Targets
-from wcll.models import MODELS, build_model
+from wcll.models import MODELS, RunStack, build_model
 from wcll.training.loop import LossGroup, Trainer, predict_logits
 from wcll.training.optim import RunAdam
 
@@ -55,6 +55,7 @@ class Training:
     weight_decay: float
     dtype: torch.dtype
     device: torch.device
+    epochs: int = 1  #: how long it will be: long trainings are worth more preparation
 
     def numbers(self, x: Tensor) -> Tensor:
         """Samples as the model takes them; numbers that the precision cannot hold are an error."""
@@ -100,6 +101,14 @@ class Engine(ABC):
     def parameters(self, group: int) -> dict[str, Tensor]:
         """Parameters of a group by name, (runs, ...)."""
 
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """All that training goes on from."""
+
+    @abstractmethod
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go on from what :meth:`state` gave."""
+
 
 class PlainLoop(Engine):
     """Stacks of runs, one after another, with autograd: the reference that the faster engines are compared with."""
@@ -134,6 +143,20 @@ class PlainLoop(Engine):
         """Parameters of a group by name, (runs, ...)."""
         return {name: value.detach() for name, value in self.trainers[group].model.named_parameters()}
 
+    def state(self) -> dict[str, Tensor]:
+        """All that training goes on from."""
+        state = {"place": torch.tensor([self.trainers[0].epoch, self.trainers[0].step])}
+        for i, trainer in enumerate(self.trainers):
+            state |= {f"{i}.{name}": tensor for name, tensor in stack_state(trainer.model, trainer.optimiser).items()}
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go on from what :meth:`state` gave."""
+        for i, trainer in enumerate(self.trainers):
+            for name, tensor in stack_state(trainer.model, trainer.optimiser).items():
+                tensor.copy_(state[f"{i}.{name}"])
+            trainer.epoch, trainer.step = state["place"].tolist()
+
     def _trainer(self, group: RunGroup, x: Tensor) -> Trainer:
         training, seeds = self.training, [group.seed] * len(group.rates)
         stack = build_model(training.model, tuple(x.shape[1:]), training.n_classes, seeds, x.dtype).to(x.device)
@@ -147,13 +170,23 @@ class PlainLoop(Engine):
         return Trainer(stack, optimiser, losses, group.seed)
 
 
+def stack_state(model: RunStack, optimiser: RunAdam) -> dict[str, Tensor]:
+    """Parameters, statistics and moments, to be read or written in place."""
+    state = {f"model.{name}": tensor.detach() for name, tensor in model.state_dict().items()}
+    state |= {f"mean.{i}": tensor for i, tensor in enumerate(optimiser.means)}
+    state |= {f"square.{i}": tensor for i, tensor in enumerate(optimiser.squares)}
+    return {**state, "steps": optimiser.steps}
+
+
 def make_engine(groups: Sequence[RunGroup], training: Training, *, plain: bool = False) -> Engine:
     """The fastest engine for the model and the device, or the plain loop."""
-    from wcll.training.captured import CapturedRuns
+    from wcll.training.captured import CapturedRuns, worth_compiling
     from wcll.training.linear import LinearRuns
 
     if plain:
         return PlainLoop(groups, training)
     if training.model == {"name": "linear"}:
         return LinearRuns(groups, training)
-    return CapturedRuns(groups, training) if training.device.type == "cuda" else PlainLoop(groups, training)
+    if training.device.type == "cuda":
+        return CapturedRuns(groups, training, compiled=worth_compiling(groups, training))
+    return PlainLoop(groups, training)

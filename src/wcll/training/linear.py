@@ -95,6 +95,18 @@ class LinearRuns(Engine):
         rows[:, self.n_features] = self.scale if keep else 1.0
         return rows
 
+    def state(self) -> dict[str, Tensor]:
+        """All that training goes on from."""
+        adam = self.optimiser
+        place = torch.tensor(self.epoch)
+        return {"weights": self.weights, "mean": adam.mean, "square": adam.square, "steps": adam.steps, "epoch": place}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go on from what :meth:`state` gave."""
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
+        self.epoch = int(state["epoch"])
+
     def _initial(self, groups: Sequence[RunGroup]) -> Tensor:
         """The weights with which ``linear`` models of these seeds start."""
         whole = torch.zeros(len(groups), self.n_runs, self.n_classes, self.width, dtype=self.dtype)

@@ -1,0 +1,97 @@
+"""Long trainings, saved on the way: a process that dies loses minutes, not hours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from wcll.checks import InputError
+from wcll.experiments.runner import Job, Recording
+from wcll.persistence import read_model, write_model
+from wcll.training.engines import Engine
+
+EVERY = 120.0  #: seconds between two saves; what is shorter is never saved
+LISTS = ("losses", "predicted", "scores")
+
+
+class Checkpoints:
+    """The files of trainings under way, beside a store; each is named after the runs that it holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._used: list[Path] = []
+
+    @staticmethod
+    def beside(store: Path) -> Checkpoints:
+        """Those of a store."""
+        return Checkpoints(store.with_name(f"{store.name}.checkpoints"))
+
+    def of(self, jobs: Sequence[Job]) -> Checkpoint:
+        """The file of some jobs that train together."""
+        keys = " ".join(trial.key for job in jobs for trial in job.trials)
+        path = self.folder / f"{blake2b(keys.encode(), digest_size=12).hexdigest()}.safetensors"
+        self._used.append(path)
+        return Checkpoint(path)
+
+    def clear(self) -> None:
+        """Forget what is written to the store by now."""
+        for path in self._used:
+            path.unlink(missing_ok=True)
+        self._used.clear()
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+
+class Checkpoint:
+    """One training."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._saved = time.monotonic()
+
+    def load(self, engine: Engine, recordings: Sequence[Recording]) -> int:
+        """Put an engine and recordings where they were; returns how many epochs they have, 0 without a file.
+
+        A damaged file, or one of another version, is as good as none.
+        """
+        if not self.path.exists():
+            return 0
+        try:
+            header, tensors = read_model(self.path)
+        except InputError:
+            return 0
+        state = {name.removeprefix("engine."): t for name, t in tensors.items() if name.startswith("engine.")}
+        if _shapes(state) != _shapes(engine.state()):
+            return 0
+        engine.load_state(state)
+        for i, recording in enumerate(recordings):
+            for name in LISTS:
+                getattr(recording, name).extend(tensors.get(f"{i}.{name}", torch.empty(0)))
+            recording.tables.update(zip(header["compared"], tensors.get(f"{i}.tables", torch.empty(0)), strict=False))
+        return int(header["epoch"])
+
+    def maybe_save(self, epoch: int, engine: Engine, recordings: Sequence[Recording]) -> None:
+        """Save if it is time."""
+        if time.monotonic() - self._saved < EVERY:
+            return
+        tensors = {f"engine.{name}": tensor for name, tensor in engine.state().items()}
+        for i, recording in enumerate(recordings):
+            tensors |= _recorded(i, recording)
+        self.path.parent.mkdir(exist_ok=True)
+        write_model(self.path, tensors, {"epoch": epoch, "compared": sorted(recordings[0].tables)})
+        self._saved = time.monotonic()
+
+
+def _shapes(state: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in state.items()}
+
+
+def _recorded(index: int, recording: Recording) -> dict[str, Tensor]:
+    lists = {name: getattr(recording, name) for name in LISTS}
+    lists["tables"] = [table for _, table in sorted(recording.tables.items())]
+    return {f"{index}.{name}": torch.stack([t.cpu() for t in values]) for name, values in lists.items() if values}
