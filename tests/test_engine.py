@@ -226,8 +226,16 @@ def test_a_suite_on_a_gpu_has_the_same_table():
 
 
 @needs_gpu
-@pytest.mark.parametrize("model", [{"name": "mlp", "hidden": 7, "dropout": 0.3}, {"name": "cnn9", "width": 4}])
-def test_recorded_steps_equal_the_plain_loop(model):
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"name": "mlp", "hidden": 7, "dropout": 0.3},
+        {"name": "cnn9", "width": 4, "dropout": 0.0},
+        {"name": "cnn9", "width": 4},
+    ],
+)
+def test_recorded_steps_equal_the_plain_loop(model, streams):
     """In float64, with drop-out and batch norm, over epochs: two groups, all losses."""
     cases = [Case("wcll", ("weight",)), Case("nn", ("marginal",)), Case("log"), Case("forward", ("transition",))]
 
@@ -237,7 +245,7 @@ def test_recorded_steps_equal_the_plain_loop(model):
         return dataclasses.replace(plain, x=torch.from_numpy(rng.integers(0, 256, (N, 3, 8, 8), dtype=np.uint8)))
 
     both = [image_group(0), image_group(1)]
-    fast = run(CapturedRuns(both, training(model=model, device="cuda")), 10)
+    fast = run(CapturedRuns(both, training(model=model, device="cuda"), streams=streams), 10)
     slow = run(PlainLoop(both, training(model=model, device="cuda")), 10)
     for index in (0, 1):
         assert difference(fast, slow, group_a=index, group_b=index) < 1e-9

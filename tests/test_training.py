@@ -11,6 +11,7 @@ from cases import CASES, context
 from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets
 from wcll.models import MODELS, build_model
+from wcll.models.layers import RunDropout, prepare_dropouts
 from wcll.streams import counter_uniform, philox, stream_keys
 from wcll.training import LossGroup, RunAdam, Trainer, batches, predict_logits
 
@@ -187,3 +188,16 @@ def test_one_clear_line(call, message):
 def test_every_model_is_registered():
     assert set(MODELS) == {"linear", "mlp", "cnn9", "resnet18"}
     assert MODELS.options("cnn9") == {"width": 64, "dropout": 0.25}
+
+
+def test_prepared_dropout_is_that_of_each_step():
+    layers = [RunDropout([seed], 0.4, place=2) for seed in (0, 5)] + [RunDropout([1, 2], 0.4, place=2)]
+    x = torch.ones(6, 3)
+    for layer in layers:
+        layer(x.expand(len(layer.keys), 6, 3), 0)
+    for first in (0, 7):
+        prepare_dropouts(layers, first, steps=4)
+        for layer in layers:
+            for place in range(4):
+                expected = layer(x.expand(len(layer.keys), 6, 3), first + place)
+                assert torch.equal(layer(x.expand(len(layer.keys), 6, 3), torch.tensor([place])), expected)

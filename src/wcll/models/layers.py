@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import torch
@@ -86,6 +87,9 @@ class RunBatchNorm(nn.Module):
         return functional.batch_norm(x, mean, var, weight, bias, training=self.training)
 
 
+MOST_DRAWN = 2**27  # numbers of drop-out drawn at a time: some gigabytes while it lasts
+
+
 class RunDropout(nn.Module):
     """Drop-out whose draws are a function of (run seed, step, place), whatever runs train beside it.
 
@@ -116,19 +120,26 @@ class RunDropout(nn.Module):
         scale = kept.to(x.dtype) / (1 - self.rate)
         return x * (scale.transpose(0, 1).reshape(n, -1, 1, 1) if image else scale)
 
-    def prepare(self, first: int, steps: int) -> None:
-        """Draw for steps ``first``, ``first + 1``, ... at once; sizes are those of the last step that was run.
-
-        What is drawn goes to the same memory each time: a recorded step finds it there.
-        """
-        if self.rate == 0:
-            return
-        kept = self._kept(torch.arange(first, first + steps, device=self.keys.device))
-        if not hasattr(self, "prepared"):
-            self.register_buffer("prepared", kept, persistent=False)
-        self.prepared.copy_(kept)
-
-    def _kept(self, step: int | Tensor) -> Tensor:
+    def _kept(self, step: int | Tensor, keys: Tensor | None = None) -> Tensor:
         n, features = self.size
-        drawn = counter_uniform(self.keys, step, self.place, n * features)
+        drawn = counter_uniform(self.keys if keys is None else keys, step, self.place, n * features)
         return drawn.view(*drawn.shape[:-1], n, features) >= self.rate
+
+
+def prepare_dropouts(layers: Sequence[RunDropout], first: int, steps: int) -> None:
+    """Draw for steps ``first``, ``first + 1``, ... of the same layer of several models at once.
+
+    Sizes are those of the last step that was run. What is drawn goes to the same memory each time: a recorded step
+    finds it there. Drawing is hundreds of small operations, so many runs share each.
+    """
+    if layers[0].rate == 0:
+        return
+    numbers = torch.arange(first, first + steps, device=layers[0].keys.device)
+    at_once = max(1, MOST_DRAWN // (steps * prod(layers[0].size)))
+    for start in range(0, len(layers), at_once):
+        part = layers[start : start + at_once]
+        kept = part[0]._kept(numbers, torch.cat([layer.keys for layer in part]))
+        for layer, own in zip(part, torch.split(kept, [len(layer.keys) for layer in part]), strict=True):
+            if not hasattr(layer, "prepared"):
+                layer.register_buffer("prepared", own.clone(), persistent=False)
+            layer.prepared.copy_(own)

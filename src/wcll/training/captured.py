@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from wcll.losses import Targets
 from wcll.models import MODELS, RunStack, build_model
-from wcll.models.layers import RunDropout
+from wcll.models.layers import RunDropout, prepare_dropouts
 from wcll.training.batches import batches
 from wcll.training.engines import Engine, RunGroup, RunLoss, Training, evaluated_at_once, stack_state
 from wcll.training.graph import Replay
@@ -133,13 +133,14 @@ class CapturedRuns(Engine):
     def _draw(self, steps: int) -> None:
         """Drop-out of the coming epoch, drawn at once: in a recorded step it would be most of the kernels."""
         self.place.zero_()
-        for group in self.members:
-            for member in group:
-                for module in member.model.modules():
-                    if isinstance(module, RunDropout):
-                        if not hasattr(module, "size"):
-                            self._try(member)
-                        module.prepare(self.step, steps)
+        layers = []
+        for _, member in self._named():
+            own = [module for module in member.model.modules() if isinstance(module, RunDropout)]
+            if any(not hasattr(layer, "size") for layer in own):
+                self._try(member)
+            layers.append(own)
+        for same in zip(*layers, strict=True):
+            prepare_dropouts(same, self.step, steps)
 
     def _try(self, member: Member) -> None:
         """One look at a batch, to learn the sizes of its features."""
@@ -163,9 +164,9 @@ class CapturedRuns(Engine):
         optimiser: Any
         if self.image:
             _channels_last(model)
-            optimiser = torch.optim.Adam(
-                model.parameters(), lr=rates[0].float(), weight_decay=training.weight_decay, fused=True, capturable=True
-            )
+        if self.image and training.dtype == torch.float32:  # torch counts steps in float32: not for float64
+            decay = training.weight_decay
+            optimiser = torch.optim.Adam(model.parameters(), rates[0], weight_decay=decay, fused=True, capturable=True)
         else:
             optimiser = RunAdam(model.parameters(), rates, weight_decay=training.weight_decay)
         losses = [self._loss(part, start, stop) for part in group.losses if part.start < stop and part.stop > start]
@@ -188,17 +189,19 @@ class CapturedRuns(Engine):
 
     def _step(self) -> None:
         main = torch.cuda.current_stream()
-        turn = 0
+        turn, held = 0, []  # batches are held until all streams have used them: their memory must not be taken before
         for g, group in enumerate(self.members):
-            x, targets = self._numbers(self.x[g].index_select(0, self.rows[g])), self.targets[g][self.rows[g]]
+            x = self._numbers(self.x[g].index_select(0, self.rows[g]))
+            held.append(x)
             for member in group:
                 side = self.streams[turn % len(self.streams)]
                 side.wait_stream(main)
-                with torch.cuda.stream(side):
-                    self._train(member, x, targets)
+                with torch.cuda.stream(side):  # targets are each member's own: they keep what losses derive from them
+                    self._train(member, x, self.targets[g][self.rows[g]])
                 turn += 1
         for side in self.streams:
             main.wait_stream(side)
+        held.clear()
         self.place += 1
 
     def _train(self, member: Member, x: Tensor, targets: Targets) -> None:
