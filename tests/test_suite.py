@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 import wcll
 from suites import SMALL
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.experiments import Trial, load_suite, packaged_suites, parse_suite, plan
+from wcll.experiments.plan import in_step
 
 LEAST = {"dataset": "digits", "loss": "wcll", "lr": 1e-3, "seed": 0}
 
@@ -172,3 +174,16 @@ def test_the_readmes_suite_reads():
         pytest.skip("the documentation is not beside the package")
     suite = parse_suite(re.search(r"```toml\n(.*?)```", readme.read_text(), re.S)[1], "readme")
     assert len(suite.rows) == 2
+
+
+def test_on_a_gpu_only_what_may_be_alike_is_handed_out_together():
+    suite = parse_suite(SMALL, "small")
+    units = plan(list(suite.all_trials()), together=64)
+    assert in_step(units, torch.device("cpu")) == [[unit] for unit in units]
+    bundles = in_step(units, torch.device("cuda"))
+    assert sorted(len(bundle) for bundle in bundles) == [3, 3, 3, 3]  # seeds of two models, and of the limit
+    assert sorted(key for bundle in bundles for unit in bundle for key in unit.keys) == sorted(
+        trial.key for trial in suite.all_trials()
+    )
+    double = plan(list(parse_suite(SMALL.replace("float64", "float32"), "small").all_trials()), together=64)
+    assert len(in_step([*units, *double], torch.device("cuda"))) == 8  # one precision at a time

@@ -184,8 +184,10 @@ def execute(
             parts = [(trials, tasks.of(unit)) for unit, trials in mine.items()]
             rows = run_parts(parts, device, report, memory=memory, checkpoints=checkpoints)
         except InputError as error:
-            failures.append(error)
             store.release(owner)
+            if len(together) > 1:  # find out which of them fails
+                return [unit for one in together for unit in work([one])]
+            failures.append(error)
         else:
             store.add(rows)
             checkpoints.clear()

@@ -16,7 +16,7 @@ SHARED = tuple(field.name for field in fields(Trial) if field.name not in OWN)
 UNITS_IN_STEP = 40  #: units that a GPU is given at once: what is lost if the process dies
 TOGETHER = 64  #: runs that train at once, unless said otherwise
 #: What decides the data of a trial.
-DATA = tuple(name for name in SHARED if not name.startswith(("model", "optim", "weight_", "batch", "epochs")))
+DATA = tuple(name for name in SHARED if not name.startswith(("model", "optim", "weight_", "batch", "epochs", "dtype")))
 
 
 @dataclass(frozen=True)
