@@ -20,8 +20,6 @@ from wcll.training.loop import predict_logits
 from wcll.training.optim import RunAdam
 
 STREAMS = 2  #: runs that go side by side: one waits for memory while the other computes
-
-
 RUN_STEPS = 40_000  #: from here on the half minute that torch takes to compile a network is well spent
 
 
@@ -136,7 +134,7 @@ class CapturedRuns(Engine):
         layers = []
         for _, member in self._named():
             own = [module for module in member.model.modules() if isinstance(module, RunDropout)]
-            if any(not hasattr(layer, "size") for layer in own):
+            if any(layer.rate and not hasattr(layer, "size") for layer in own):
                 self._try(member)
             layers.append(own)
         for same in zip(*layers, strict=True):
