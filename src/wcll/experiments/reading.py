@@ -161,5 +161,9 @@ def _check_setting(key: str, value: Any) -> None:
 
 
 def _title(settings: Settings) -> str:
-    """A title for an axis without one: its values."""
-    return ", ".join(str(v.get("name", v) if isinstance(v, dict) else v) for v in settings.values())
+    """A title for an axis without one: names as they are, other settings with theirs."""
+    parts = []
+    for key, value in settings.items():
+        text = str(value.get("name", value) if isinstance(value, dict) else value)
+        parts.append(text if key in ("loss", "model", "dataset") else f"{key} = {text}")
+    return ", ".join(parts)
