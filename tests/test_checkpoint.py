@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 from pathlib import Path
@@ -74,6 +75,30 @@ def test_a_damaged_file_is_as_good_as_none(tmp_path, always):
     rows = run_parts([part], CPU, epochs.append, checkpoints=checkpoints)
     assert epochs[0] == 0
     assert [row.history for row in rows] == [row.history for row in run_parts([part], CPU)]
+
+
+def test_other_data_under_the_same_name_begin_anew(tmp_path, always):
+    unit = plan(list(parse_suite(SMALL, "small").all_trials([0])), together=64)[0]
+    trials, task = unit.trials, Tasks(load_dataset).of(unit)
+    checkpoints = Checkpoints(tmp_path)
+    with pytest.raises(PowerCutError):
+        run_parts([(trials, task)], CPU, interrupted_at(3), checkpoints=checkpoints)
+    epochs = []
+    other = dataclasses.replace(task, data={**task.data, "fingerprint": "another"})
+    run_parts([(trials, other)], CPU, epochs.append, checkpoints=checkpoints)
+    assert epochs[0] == 0
+
+
+def test_a_folder_that_vanishes_costs_a_save_and_nothing_else(tmp_path, always, monkeypatch):
+    unit = plan(list(parse_suite(SMALL, "small").all_trials([0])), together=64)[0]
+    part = (unit.trials, Tasks(load_dataset).of(unit))
+    monkeypatch.setattr("wcll.experiments.checkpoint.write_model", failing)
+    rows = run_parts([part], CPU, checkpoints=Checkpoints(tmp_path / "saved"))
+    assert len(rows) == len(unit.trials)
+
+
+def failing(*given):
+    raise FileNotFoundError("gone")
 
 
 KILLED = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from suites import heeds_control_c
+from wcll.checks import InputError, InputTypeError
 from wcll.cli.app import run
 from wcll.labels import inverse_size_transition, uniform_transition
 from wcll.losses import LOSSES
@@ -210,3 +212,11 @@ def test_missing_extra_names_its_remedy():
 
     with pytest.raises(MissingExtraError, match=r"pip install 'wcll\[images\]'"):
         extra("no_such_module_of_images", "images")
+
+
+@pytest.mark.parametrize("kind", [InputError, InputTypeError])
+def test_errors_travel_between_processes(kind):
+    error = kind("argument", "this", 3, "do that")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind
+    assert str(again) == str(error)

@@ -228,3 +228,18 @@ def test_several_processes_make_the_same_table(capsys):
     assert shown.out == expected
     with Store(Path("two.sqlite")) as store:
         assert len(list(store.rows())) == 32
+
+
+def test_errors_of_workers_are_one_line_and_come_last(folder, capsys):
+    (folder / "wide.toml").write_text(ONE.replace("hidden = 16", "hidden = 20000"))
+    assert run(["run", "wide.toml", "--store", "wide.sqlite", "--memory", "60MB", "--processes", "2"]) == 2
+    error = capsys.readouterr().err
+    assert "--memory: expected at least" in error.splitlines()[-1]
+    assert "Traceback" not in error
+    with Store(Path("wide.sqlite")) as store:
+        assert {row.config["model"] for row in store.rows()} == {"linear"}  # the others were not kept from running
+
+
+def test_a_memory_that_is_no_size_leaves_no_store(folder, capsys):
+    assert "--memory: expected a size" in fails(["run", "one.toml", "--store", "no.sqlite", "--memory", "4XB"], capsys)
+    assert not (folder / "no.sqlite").exists()

@@ -24,6 +24,9 @@ class InputError(ValueError):
         message = f"{argument}: expected {expected}, got {got}" + (f"; {remedy}" if remedy else "")
         super().__init__(" ".join(message.split()))  # one line, whatever came
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str, str]]:
+        return type(self), (self.argument, self.expected, str(self.got), self.remedy)  # it may come from a worker
+
 
 class InputTypeError(InputError, TypeError):
     """An argument of the wrong type."""

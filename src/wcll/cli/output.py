@@ -104,8 +104,8 @@ def byte_size(argument: str, text: str) -> int:
     >>> byte_size("--shard", "15MB"), byte_size("--shard", "1.5 kB"), byte_size("--shard", "200")
     (15000000, 1500, 200)
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(k|M|G)?B?\s*", text)
-    size = float(match[1]) * {None: 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]] if match else 0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(k|K|M|G)?B?\s*", text)
+    size = float(match[1]) * {None: 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}[match[2]] if match else 0
     if not 0 < size < 1e15:
         raise InputError(argument, "a size such as 15MB", repr(text))
     return int(size)

@@ -62,6 +62,7 @@ def run(
     units = plan(list(plan_of.all_trials(seeds)), together=together or TOGETHER)
     where = place("float32", device)[1]
     torch.set_num_threads(threads)
+    workers = _workers(where, threads, processes, memory)
     check_target(store, "--store")
     if dry_run:
         _dry_run(plan_of.title, units, store, data, where)
@@ -73,8 +74,7 @@ def run(
         total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
         if left:
             print(f"{plan_of.title}: {total} runs, {total - missing} of them in {store}", file=sys.stderr)
-            limit = None if memory is None else byte_size("--memory", memory)
-            _execute(units, results, data, Workers(where, threads, processes, limit))
+            _execute(units, results, data, workers)
         else:
             print(f"{plan_of.title}: all {total} runs are in {store}; nothing is left to do", file=sys.stderr)
         print_tables(plan_of, results, seeds)
@@ -170,8 +170,15 @@ class Workers:
     memory: int | None
 
 
-def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: Workers) -> None:
+def _workers(device: torch.device, threads: int, processes: int, memory: str | None) -> Workers:
     from wcll.checks import InputError
+
+    if processes > 1 and device.type != "cpu":
+        raise InputError("--processes", "1 on a GPU, which trains many runs at once", processes)
+    return Workers(device, threads, processes, None if memory is None else byte_size("--memory", memory))
+
+
+def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: Workers) -> None:
     from wcll.cli.output import progress_bar
     from wcll.datasets import load_dataset
     from wcll.experiments.execute import execute
@@ -180,8 +187,6 @@ def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    if workers.processes > 1 and workers.device.type != "cpu":
-        raise InputError("--processes", "1 on a GPU, which trains many runs at once", workers.processes)
     load = partial(load_dataset, data=data)
     try:
         with progress_bar("training") as progress:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -31,9 +33,9 @@ class Checkpoints:
         """Those of a store."""
         return Checkpoints(store.with_name(f"{store.name}.checkpoints"))
 
-    def of(self, jobs: Sequence[Job]) -> Checkpoint:
-        """The file of some jobs that train together."""
-        keys = " ".join(trial.key for job in jobs for trial in job.trials)
+    def of(self, jobs: Sequence[Job], fingerprints: Sequence[object]) -> Checkpoint:
+        """The file of some jobs that train together, on the data of these fingerprints."""
+        keys = " ".join([*(trial.key for job in jobs for trial in job.trials), *map(str, fingerprints)])
         path = self.folder / f"{blake2b(keys.encode(), digest_size=12).hexdigest()}.safetensors"
         self._used.append(path)
         return Checkpoint(path)
@@ -43,8 +45,12 @@ class Checkpoints:
         for path in self._used:
             path.unlink(missing_ok=True)
         self._used.clear()
-        if self.folder.is_dir() and not any(self.folder.iterdir()):
+        with suppress(OSError):  # not there, or another process's files are in it
             self.folder.rmdir()
+
+    def sweep(self) -> None:
+        """Forget everything, when nobody is at work: files of trainings that were cut otherwise are of no use."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Checkpoint:
@@ -54,7 +60,7 @@ class Checkpoint:
         self.path = path
         self._saved = time.monotonic()
 
-    def load(self, engine: Engine, recordings: Sequence[Recording]) -> int:
+    def load(self, engine: Engine, recordings: Sequence[Recording], device: torch.device) -> int:
         """Put an engine and recordings where they were; returns how many epochs they have, 0 without a file.
 
         A damaged file, or one of another version, is as good as none.
@@ -70,21 +76,26 @@ class Checkpoint:
             return 0
         engine.load_state(state)
         for i, recording in enumerate(recordings):
+            kept = {name: tensors.get(f"{i}.{name}", torch.empty(0)).to(device) for name in (*LISTS, "tables")}
             for name in LISTS:
-                getattr(recording, name).extend(tensors.get(f"{i}.{name}", torch.empty(0)))
-            recording.tables.update(zip(header["compared"], tensors.get(f"{i}.tables", torch.empty(0)), strict=False))
+                getattr(recording, name).extend(kept[name])
+            recording.tables.update(zip(header["compared"], kept["tables"], strict=False))
         return int(header["epoch"])
 
     def maybe_save(self, epoch: int, engine: Engine, recordings: Sequence[Recording]) -> None:
-        """Save if it is time."""
+        """Save if it is time; training goes on without, if it cannot be saved."""
         if time.monotonic() - self._saved < EVERY:
             return
+        with suppress(OSError, InputError):  # another process may just have taken the folder away
+            self._save(epoch, engine, recordings)
+        self._saved = time.monotonic()
+
+    def _save(self, epoch: int, engine: Engine, recordings: Sequence[Recording]) -> None:
         tensors = {f"engine.{name}": tensor for name, tensor in engine.state().items()}
         for i, recording in enumerate(recordings):
             tensors |= _recorded(i, recording)
         self.path.parent.mkdir(exist_ok=True)
         write_model(self.path, tensors, {"epoch": epoch, "compared": sorted(recordings[0].tables)})
-        self._saved = time.monotonic()
 
 
 def _shapes(state: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:

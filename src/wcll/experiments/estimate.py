@@ -53,4 +53,4 @@ def _measure(unit: Unit, tasks: Tasks, device: torch.device) -> tuple[float, int
         times.append(time.perf_counter() - start)
     step = max(times[2] - times[1], 0.0) / max(most - 1, 1)
     seconds = first.epochs * (times[1] + (steps - 1) * step)
-    return seconds, need_of(job, device).of(len(job.trials))
+    return seconds, need_of(make_job(unit.trials[:1], task), device).of(len(job.trials))

@@ -72,7 +72,8 @@ def run_parts(
     for together in alike(parts, device, limit):
         start = time.perf_counter()
         jobs = [make_job(trials, task) for trials, task in together]
-        saves = checkpoints.of(jobs) if checkpoints else None
+        seen = [task.data["fingerprint"] for _, task in together]
+        saves = checkpoints.of(jobs, seen) if checkpoints else None
         recordings = train(jobs, device, progress=progress, plain=plain, saves=saves)
         runs = sum(len(trials) for trials, _ in together)
         seconds = (time.perf_counter() - start) / runs
@@ -203,8 +204,15 @@ def execute(
                 time.sleep(POLL)
             waiting = left
             done = total - sum(_epochs(unit, store) for unit in waiting)
+    _tidy(store, checkpoints)
     if failures:
         raise failures[0]
+
+
+def _tidy(store: Store, checkpoints: Checkpoints) -> None:
+    """Take away what trainings have left behind, if nobody is at work."""
+    if not store.claimed():
+        checkpoints.sweep()
 
 
 def _epochs(unit: Unit, store: Store) -> int:

@@ -18,7 +18,7 @@ from wcll.training.engines import evaluated_at_once
 from wcll.training.linear import padded
 
 SHARE = 0.7  #: of what is free, unless the user says how much may be used
-TEMPORARIES = 8  #: arrays of a batch's logits that gradients of losses may need at once
+TEMPORARIES = 12  #: arrays of a batch's logits that gradients of losses may need at once
 
 
 @dataclass(frozen=True)

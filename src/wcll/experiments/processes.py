@@ -39,19 +39,27 @@ def execute_in_processes(
     watcher = threading.Thread(target=_watch, args=(units, path, progress, over), daemon=True)
     watcher.start()
     try:
-        Parallel(n_jobs=processes)(delayed(_work)(units, path, load, threads, limit) for _ in range(processes))
+        work = delayed(_work)(units, path, load, threads, limit)
+        errors = Parallel(n_jobs=processes)([work] * processes)
     except TerminatedWorkerError:
         raise InputError("--processes", "processes that live", "one that was killed, by lack of memory perhaps",
                          "the same command goes on with what is left") from None  # fmt: skip
     finally:
         over.set()
         watcher.join()
+    for error in filter(None, errors):
+        raise error
 
 
-def _work(units: Sequence[Unit], path: Path, load: Load, threads: int, memory: int) -> None:
+def _work(units: Sequence[Unit], path: Path, load: Load, threads: int, memory: int) -> InputError | None:
+    """One worker; what is wrong is returned, as an error that is raised would end the others too."""
     torch.set_num_threads(threads)
-    with Store(path) as store:
-        execute(units, store, load, torch.device("cpu"), memory=memory)
+    try:
+        with Store(path) as store:
+            execute(units, store, load, torch.device("cpu"), memory=memory)
+    except InputError as error:
+        return error
+    return None
 
 
 def _watch(units: Sequence[Unit], path: Path, progress: Callable[[int, int], None], over: threading.Event) -> None:

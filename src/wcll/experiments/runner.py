@@ -54,7 +54,7 @@ class Recording:
 class Saves(Protocol):
     """Keeps a training, so that another process can go on with it."""
 
-    def load(self, engine: Engine, recordings: Sequence[Recording]) -> int:
+    def load(self, engine: Engine, recordings: Sequence[Recording], device: torch.device) -> int:
         """Put both where they were; returns how many epochs they have."""
 
     def maybe_save(self, epoch: int, engine: Engine, recordings: Sequence[Recording]) -> None:
@@ -77,7 +77,7 @@ def train(
     engine = make_engine([_group(job) for job in jobs], _training(jobs[0], device), plain=plain)
     recorders = [_Recorder(engine, i, job, device) for i, job in enumerate(jobs)]
     recordings = [recorder.recording for recorder in recorders]
-    done = saves.load(engine, recordings) if saves else 0
+    done = saves.load(engine, recordings, device) if saves else 0
     progress(done * runs)
     for epoch in range(done + 1, first.epochs + 1):
         engine.run_epoch()

@@ -105,6 +105,11 @@ class Store:
         with self._writing():
             self.connection.execute("UPDATE claims SET heartbeat = ? WHERE token = ?", (time.time(), owner.token))
 
+    def claimed(self) -> int:
+        """How many runs are claimed, by whomever."""
+        with self._saying():
+            return int(self.connection.execute("SELECT count(*) FROM claims").fetchone()[0])
+
     def release(self, owner: Owner) -> None:
         """Give back what the owner has claimed."""
         with self._writing():
