@@ -40,7 +40,6 @@ class Member:
     forward: Any  #: the model, or a compiled form of it
     optimiser: Any
     losses: list[tuple[Any, slice]]  #: bound losses and their runs within the stack
-    start: int  #: its first run within the group
     value: Tensor  #: losses of the last batch, (runs,)
 
 
