@@ -168,9 +168,8 @@ class CapturedRuns(Engine):
             optimiser = RunAdam(model.parameters(), rates, weight_decay=training.weight_decay)
         losses = [self._loss(part, start, stop) for part in group.losses if part.start < stop and part.stop > start]
         forward = torch.compile(model) if self.compiled else model
-        return Member(
-            model, forward, optimiser, losses, start, torch.zeros(stop - start, dtype=training.dtype, device=device)
-        )
+        value = torch.zeros(stop - start, dtype=training.dtype, device=device)
+        return Member(model, forward, optimiser, losses, value)
 
     def _loss(self, part: RunLoss, start: int, stop: int) -> tuple[Any, slice]:
         like = torch.empty(0, self.n_classes, dtype=self.training.dtype, device=self.training.device)
