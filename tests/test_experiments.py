@@ -17,7 +17,7 @@ from wcll.datasets import Dataset, Split, load_dataset
 from wcll.evaluation import Confusion, complementary_log_likelihood, select
 from wcll.experiments import Trial, parse_suite, plan, runner
 from wcll.experiments.containers import Clean, Ordinary, Weak
-from wcll.experiments.execute import Tasks, make_job, run_suite, run_unit
+from wcll.experiments.execute import Tasks, make_job, run_parts, run_suite
 from wcll.experiments.runner import train
 from wcll.experiments.tasks import class_sizes, draw_samples, loss_context, make_task
 from wcll.labels import imbalance_counts
@@ -208,7 +208,7 @@ def test_rows_hold_what_the_predictions_were(digits):
     one = trial(judge="inverse-size")
     task = make_task(one, digits)
     recording = trained(one, task)
-    (row,) = run_unit([one], task, CPU)
+    (row,) = run_parts([([one], task)], CPU)
     last = recording.predicted[-1][0].numpy()
     assert last.dtype == np.uint8
     confusion = Confusion.of(task.test.y, last.astype(np.int64), 10)
@@ -229,7 +229,7 @@ def test_rows_hold_what_the_predictions_were(digits):
 
 def test_together_equals_alone(suite, rows):
     for unit in plan(list(suite.all_trials([0])), together=1)[::5]:
-        (alone,) = run_unit(unit.trials, Tasks(load_dataset).of(unit), CPU)
+        (alone,) = run_parts([(unit.trials, Tasks(load_dataset).of(unit))], CPU)
         other = rows[alone.key]
         assert alone.history["correct"] == other.history["correct"]
         assert alone.held_out_scores() == pytest.approx(other.held_out_scores(), abs=1e-10)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import torch
 
@@ -81,11 +80,6 @@ def run_parts(
             made = {"seconds": seconds, "together": runs, **provenance(device), "data": task.data}
             rows += outcomes(trials, recording, task, made)
     return rows
-
-
-def run_unit(trials: Sequence[Trial], task: Task, device: torch.device, **options: Any) -> list[Row]:
-    """Train runs that share data."""
-    return run_parts([(trials, task)], device, **options)
 
 
 def alike(parts: Sequence[Part], device: torch.device, limit: int) -> Iterator[list[Part]]:
