@@ -32,6 +32,8 @@ class Case:
 def _variants() -> list[Case]:
     plain = ["log", "exp", "mae", "mse", "gce", "phuber", "l-w", "l-uw", "scl-nl", "scl-exp", "op", "op-w"]
     cases = [Case(name, context) for name in (*plain, "cross-entropy") for context in ((), ("weight",))]
+    cases += [Case("logit-adjusted", context) for context in (("marginal",), ("marginal", "weight"))]
+    cases += [Case("logit-adjusted", ("marginal",), {"tau": 0.4})]
     cases += [Case("pc", (), {"surrogate": s}) for s in ("sigmoid", "ramp")] + [Case("pc", ("weight",))]
     cases += [Case("gce", (), {"q": 0.3}), Case("phuber", (), {"tau": 3.0})]
     cases += [Case("forward", ("transition",)), Case("forward", ("transition", "weight"))]

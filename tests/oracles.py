@@ -522,6 +522,24 @@ def cross_entropy(logits: Rows, labels: Sets, *, weight: Weights = None, sample_
     return pair_mean(logits, labels, weight, sample_weight, lambda row, y: -log_softmax(row)[y])
 
 
+def logit_adjusted(
+    logits: Rows,
+    labels: Sets,
+    *,
+    marginal: list[float],
+    weight: Weights = None,
+    sample_weight: Weights = None,
+    tau: float = 1.0,
+) -> float:
+    """-log softmax(f + tau log m)_y, where the labels are ordinary ones; log 0 counts as 0 (Menon et al., ICLR 2021)."""
+    margins = [tau * math.log(share) if share > 0 else 0.0 for share in marginal]
+
+    def loss(row: list[float], y: int) -> float:
+        return -log_softmax([f + margin for f, margin in zip(row, margins, strict=True)])[y]
+
+    return pair_mean(logits, labels, weight, sample_weight, loss)
+
+
 # One versus the rest
 
 
@@ -646,4 +664,5 @@ ORACLES: dict[str, Callable[..., float]] = {
     "scarce": scarce,
     "wcll": wcll,
     "cross-entropy": cross_entropy,
+    "logit-adjusted": logit_adjusted,
 }

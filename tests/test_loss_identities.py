@@ -109,6 +109,28 @@ def test_a_set_of_labels_is_the_mean_over_its_labels(f):
         torch.testing.assert_close(loss(f, sets), (loss(f, one) + loss(f, four)) / 2, **EXACT)
 
 
+def test_logit_adjustment_is_cross_entropy_on_moved_logits(f, ybar):
+    share = torch.tensor([0.3, 0.05, 0.25, 0.2, 0.1, 0.1], dtype=torch.float64)
+    torch.testing.assert_close(F.logit_adjusted(f, ybar, marginal=share, tau=0), F.cross_entropy(f, ybar), **EXACT)
+    for tau in (0.5, 1.0, 2.0):
+        moved = F.logit_adjusted(f - tau * share.log(), ybar, marginal=share, tau=tau)
+        torch.testing.assert_close(moved, F.cross_entropy(f, ybar), **EXACT)
+    torch.testing.assert_close(F.logit_adjusted(f, ybar, marginal=[1 / K] * K), F.cross_entropy(f, ybar), **EXACT)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_logit_adjustment_without_samples_of_a_class(f, dtype):
+    """It learns from every sample that this is not the class, and even a label of it has a finite loss."""
+    share, labels = [0.0, 0.2, 0.2, 0.2, 0.2, 0.2], torch.arange(N) % (K - 1) + 1
+    leaf = f.to(dtype).requires_grad_()
+    loss = F.logit_adjusted(leaf, labels, marginal=share)
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    assert loss.isfinite()
+    assert gradient.isfinite().all()
+    assert (gradient[:, 0] > 0).all()
+    assert F.logit_adjusted(leaf, labels - 1, marginal=share).isfinite()
+
+
 # Unbiasedness: expectations over ybar given y, summed exactly.
 
 

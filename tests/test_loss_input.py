@@ -67,6 +67,9 @@ W = [1.0, 1.0, 1.0]
         (lambda: functional.forward(Z, Y, transition=losses.Transition.of(np.eye(2), torch.zeros(1, 2))), "3 classes, as logits have, got 2"),
         (lambda: functional.gce(Z, Y, q=0), "q: expected a number above 0, at most 1, got 0"),
         (lambda: functional.phuber(Z, Y, tau=0.5), "tau: expected a number above 1, got 0.5"),
+        (lambda: functional.logit_adjusted(Z, Y, marginal=W), "marginal: expected shares that sum to 1, got a sum of 3"),
+        (lambda: functional.logit_adjusted(Z, Y, marginal=[0.5, 0.5, 0], tau=-1), "tau: expected a number from 0, got -1"),
+        (lambda: LOSSES["logit-adjusted"].bind(Context()), "marginal: expected a value, which loss 'logit-adjusted' needs"),
         (lambda: functional.nn(Z, Y, beta=-1), "beta: expected a number from 0, got -1"),
     ],
 )  # fmt: skip

@@ -27,7 +27,7 @@ class Context:
 
     weight: Array | None = None  #: class weights of mean 1 over the training set
     transition: Array | Transition | None = None  #: the Q that is assumed
-    marginal: Array | None = None  #: observed shares of the complementary labels
+    marginal: Array | None = None  #: observed shares of the labels
     prior: Array | None = None  #: ordinary class shares
     pi: Array | None = None  #: the pi of Eq. 7 from which the weights were made
 
