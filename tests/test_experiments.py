@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
 from suites import SMALL
 from wcll.checks import InputError, InputTypeError
@@ -17,10 +20,12 @@ from wcll.datasets import Dataset, Split, load_dataset
 from wcll.evaluation import Confusion, complementary_log_likelihood, select
 from wcll.experiments import Trial, parse_suite, plan, runner
 from wcll.experiments.containers import Clean, Ordinary, Weak
+from wcll.experiments.drawing import class_sizes, draw_samples
 from wcll.experiments.execute import Tasks, make_job, run_parts, run_suite
 from wcll.experiments.runner import train
-from wcll.experiments.tasks import class_sizes, draw_samples, loss_context, make_task
-from wcll.labels import imbalance_counts
+from wcll.experiments.tasks import loss_context, make_task
+from wcll.labels import complementary_prior, imbalance_counts, inverse_size_transition
+from wcll.labels.imbalance import round_to_total
 from wcll.labels.weights import eq13
 
 CPU = torch.device("cpu")
@@ -139,6 +144,18 @@ def test_beliefs_weights_and_resampling(digits):
     assert 0.4 < (noisy.limit.y == noisy.train.ybar).mean() < 0.6
 
 
+def test_logit_adjustment_finds_the_rare_classes_that_cross_entropy_misses(digits):
+    rare = {"imbalance": "step", "p": 10, "minority": None, "labels": "uniform", "epochs": 20}
+    for seed in range(3):
+        plain, adjusted = (trial(loss=loss, seed=seed, **rare) for loss in ("cross-entropy", "logit-adjusted"))
+        task = make_task(plain, digits)
+        shares = make_job([adjusted], task).contexts[0].marginal
+        assert np.allclose(shares, task.declared.sizes / task.declared.sizes.sum())  # of y, not of ybar
+        rows = run_parts([([plain, adjusted], task)], CPU)
+        assert rows[1].metrics["minority_recall"] > rows[0].metrics["minority_recall"] + 0.1
+        assert rows[1].metrics["balanced_accuracy"] > rows[0].metrics["balanced_accuracy"]
+
+
 def test_class_sizes_of_every_profile():
     have = np.array([100, 100, 100, 100])
     tailed = trial(imbalance="long-tailed", p=10, minority=None, n_majority=80)
@@ -182,7 +199,165 @@ def test_groups_stay_on_one_side_throughout():
     assert not sides[0] & sides[2]
     assert not sides[1] & sides[2]
     assert 0.2 < len(draw.test.y) / 600 < 0.3
-    assert np.bincount(draw.pool.y[draw.train]).tolist() == [30, 60, 60]
+    assert np.bincount(draw.pool.y[draw.train.rows]).tolist() == [30, 60, 60]
+
+
+# What is imbalanced: the true classes, the selector, or the labels
+
+
+ELSEWHERE = ["selector", "ybar", "ybar-inverse"]
+
+
+def numbered(k, n, seed=0):
+    """A data set of ``n`` samples or somewhat more a class; a sample is its own number, so that y can be looked up."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(np.arange(k), n + rng.integers(0, n // 4, k)))
+    x = np.arange(len(y) + k, dtype=np.float64)[:, None]
+    test = Split(x[len(y) :], np.arange(k))
+    return Dataset("numbered", tuple(map(str, range(k))), Split(x[: len(y)], y), test, 1.0, True, "f", "here")
+
+
+def elsewhere(of, **changes):
+    return trial(imbalance_of=of, labels="inverse-size" if of == "selector" else "uniform", **changes)
+
+
+def truth(data, part):
+    return data.train.y[part.x[:, 0].long().numpy()]
+
+
+def test_the_default_is_an_imbalance_of_y_and_leaves_keys_and_draws_alone(digits):
+    assert trial().key == "0e4855532c574a6d360992a2"  # of results from before there was a choice
+    assert trial(imbalance_of="y") == trial()
+    assert "imbalance_of" not in trial().config()
+    assert len({trial().key, *(elsewhere(of).key for of in ELSEWHERE)}) == 4
+    (one,) = plan([trial(), trial(imbalance_of="y")], together=64)
+    assert len(one.trials) == 1
+    assert len({unit.data for unit in plan([elsewhere(of) for of in ELSEWHERE], together=64)}) == 3
+
+
+@examples(max_examples=40, deadline=None)
+@given(
+    of=st.sampled_from(ELSEWHERE),
+    k=st.integers(3, 6),
+    p=st.sampled_from([1.0, 2.0, 3.5]),
+    profile=st.sampled_from(["eq6", "long-tailed", "step"]),
+    n_majority=st.integers(20, 60),
+    validation=st.sampled_from([0.05, 0.2]),
+    seed=st.integers(0, 1000),
+)
+def test_an_imbalance_is_where_it_is_said_to_be(of, k, p, profile, n_majority, validation, seed):
+    data = numbered(k, 500)
+    minority = [k - 1] if profile == "eq6" else None
+    one = elsewhere(
+        of, p=p, imbalance=profile, minority=minority, n_majority=n_majority, validation=validation, seed=seed
+    )
+    task, again = make_task(one, data), make_task(one, data)
+    sizes, held_out = class_sizes(dataclasses.replace(one, imbalance_of=None), np.bincount(data.train.y))
+    assert task.declared.sizes.tolist() == sizes.tolist()
+    for part, wanted in ((task.train, sizes), (task.valid, held_out)):
+        y = truth(data, part)
+        assert (y != part.ybar).all()
+        if of == "selector":
+            assert np.bincount(y).tolist() == [wanted.max()] * k
+        else:
+            shares = sizes / sizes.sum() if of == "ybar" else complementary_prior(sizes)
+            assert np.bincount(part.ybar, minlength=k).tolist() == round_to_total(shares, wanted.sum()).tolist()
+    if of == "ybar":
+        assert np.bincount(task.train.ybar).tolist() == sizes.tolist()
+    assert len(np.intersect1d(task.train.x, task.valid.x)) == 0
+    assert len(task.train.x.unique()) == len(task.train.x)
+    for part, other in ((task.train, again.train), (task.valid, again.valid)):
+        assert torch.equal(part.x, other.x)
+        assert np.array_equal(part.ybar, other.ybar)
+    more, other = (
+        make_task(dataclasses.replace(one, **change), data) for change in ({"validation": 0.1}, {"seed": seed + 1})
+    )
+    assert torch.equal(task.train.x, more.train.x)  # training does not depend on how much is held out
+    assert not torch.equal(task.train.x, other.train.x)
+
+
+@pytest.mark.parametrize("labels", ["uniform", "biased-weak", "inverse-size"])
+@pytest.mark.parametrize("of", ELSEWHERE)
+def test_the_declared_transition_and_shares_are_those_of_the_samples(of, labels):
+    if of == "selector" and labels == "uniform":
+        return
+    data = numbered(4, 20_000)
+    one = trial(imbalance_of=of, labels=labels, judge="true", p=3, minority=[1], n_majority=8000)
+    task = make_task(one, data)
+    for part, tolerance in ((task.train, 0.02), (task.valid, 0.06)):
+        table = np.zeros((4, 4))
+        np.add.at(table, (truth(data, part), part.ybar), 1)
+        assert np.abs(table / table.sum(axis=1, keepdims=True) - task.declared.transition).max() < tolerance
+        assert np.abs(table.sum(axis=1) / table.sum() - task.judge.prior).max() < tolerance
+    if of == "selector":
+        expected = (
+            inverse_size_transition(task.declared.sizes) if labels == "inverse-size" else task.declared.transition
+        )
+        assert np.allclose(task.declared.transition, expected)
+        assert np.allclose(task.judge.prior, 0.25)
+
+
+@pytest.mark.parametrize("of", ELSEWHERE)
+def test_labels_and_images_of_patients_stay_on_one_side_wherever_the_imbalance_is(of):
+    task = make_task(elsewhere(of, n_majority=20), grouped())
+    sides = [set(part.x[:, 0].tolist()) for part in (task.train, task.valid, task.test)]
+    assert all(sides)
+    assert len(set.union(*sides)) == sum(map(len, sides))
+
+
+@pytest.mark.parametrize("judge", ["uniform", "inverse-size", "true"])
+@pytest.mark.parametrize("of", ELSEWHERE)
+def test_rare_classes_are_the_declared_ones_wherever_the_imbalance_is(digits, of, judge):
+    methods = [{"loss": "wcll"}, {"loss": "wcll", "pi": "declared"}, {"loss": "forward", "assume": "true"}]
+    trials = [elsewhere(of, judge=judge, n_majority=40, **method) for method in methods]
+    (unit,) = plan(trials, together=64)
+    rows = run_parts([(unit.trials, make_task(trials[0], digits))], CPU)
+    for row in rows:
+        assert row.history["sizes"] == [20] + [40] * 9
+        assert row.metrics["minority_recall"] == row.confusion(-1).recall[0]
+        assert np.isfinite(row.held_out_scores()).all()
+
+
+@pytest.mark.parametrize("of", ELSEWHERE)
+def test_the_limit_and_resampling_work_wherever_the_imbalance_is(digits, of):
+    limit = make_task(elsewhere(of, n_majority=40, loss="cross-entropy"), digits)
+    weak = make_task(elsewhere(of, n_majority=40), digits)
+    assert np.array_equal(limit.train.ybar, weak.train.ybar)
+    assert torch.equal(limit.limit.x, weak.train.x)
+    assert (limit.limit.y != weak.train.ybar).all()
+    over = make_task(elsewhere(of, n_majority=40, resample="over"), digits)
+    assert np.ptp(np.bincount(over.train.ybar)) == 0
+    by_y = make_task(elsewhere(of, n_majority=40, loss="cross-entropy", resample="under-by-y"), digits)
+    assert np.ptp(np.bincount(by_y.limit.y)) == 0
+    assert make_task(elsewhere(of, n_majority=40, validation=0), digits).valid is None
+
+
+def test_without_a_number_the_selector_takes_what_the_smallest_class_has():
+    data = numbered(4, 100)
+    have = np.bincount(data.train.y)
+    task = make_task(elsewhere("selector", n_majority=None, validation=0), data)
+    assert np.bincount(truth(data, task.train)).tolist() == [have.min()] * 4
+    both = make_task(elsewhere("selector", n_majority=None), data)
+    assert have.min() - 3 <= len(both.train.ybar) // 4 + len(both.valid.ybar) // 4 <= have.min()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"imbalance_of": "labels"}, "imbalance_of: expected one of 'y', 'selector', 'ybar', 'ybar-inverse', got 'labels'"),
+        ({"imbalance_of": "ybar", "imbalance": "none", "p": None, "minority": None}, "imbalance: expected 'eq6', 'long-tailed' or 'step' where imbalance_of is given, got 'none'"),
+        ({"imbalance_of": "selector", "labels": "uniform"}, "labels: expected a selector that heeds class sizes for imbalance_of = 'selector', got 'uniform'"),
+        ({"imbalance_of": "ybar", "n_majority": None}, "n_majority: expected a number for imbalance_of = 'ybar', got none"),
+        ({"imbalance_of": "selector", "n_majority": 500}, "n_majority: expected at most 133 samples of class 0 in digits, got 500 to train and 56 to validate"),
+        ({"imbalance_of": "ybar", "n_majority": 500}, r"n_majority: expected at most \d+ samples of class \d \(by complementary label\) in digits, got \d+; ask for fewer"),
+        ({"imbalance_of": "ybar-inverse", "n_majority": 60, "p": 20, "labels": "uniform"}, r"n_majority: expected at most \d+ samples of class 0 \(by complementary label\) in digits, got \d+"),
+        ({"imbalance_of": "ybar", "n_majority": 100, "validation": 0.9}, r"n_majority: .* ask for fewer, or set validation lower"),
+    ],
+)  # fmt: skip
+def test_an_imbalance_that_cannot_be_is_one_clear_line(digits, changes, message):
+    with pytest.raises(InputError, match=message) as caught:
+        make_task(trial(**changes), digits)
+    assert "\n" not in str(caught.value)
 
 
 def test_the_judge_is_told_of_labels_as_they_were_drawn(digits):

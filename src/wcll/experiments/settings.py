@@ -15,6 +15,8 @@ from wcll.models.stack import named
 Options = tuple[tuple[str, Any], ...]
 
 IMBALANCES = ("eq6", "long-tailed", "step", "none")
+BY_LABEL = ("ybar", "ybar-inverse")  #: what is imbalanced where samples are kept by their complementary labels
+IMBALANCED = ("y", "selector", *BY_LABEL)
 BELIEFS = ("uniform", "inverse-size", "true")
 RESAMPLINGS = ("over", "under", "over-by-y", "under-by-y")
 OPTIMISERS = ("adam",)
@@ -91,6 +93,12 @@ def _one_of(*allowed: str) -> Callable[[str, Any], str]:
     return lambda key, value: choice(key, value, allowed)
 
 
+def _imbalance_of(key: str, value: Any) -> str | None:
+    """The default, "y", is None: it leaves keys as they were before there was a choice."""
+    name = choice(key, value, IMBALANCED)
+    return None if name == "y" else name
+
+
 def _loss(key: str, value: Any) -> tuple[str, Options]:
     name, options = _with_options(key, value)
     return name, _changed(f"option of loss {name!r}", options, LOSSES[name].options)
@@ -135,6 +143,7 @@ SETTINGS: dict[str, Callable[[str, Any], Any]] = {
     "p": _ratio,
     "minority": _class_list,
     "n_majority": whole,
+    "imbalance_of": _imbalance_of,
     "labels": _one_of(*TRANSITIONS),
     "noise": _share,
     "validation": _share,

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from wcll.checks import InputError, choice
-from wcll.experiments.settings import NULLABLE, SETTINGS, Options
+from wcll.experiments.settings import BY_LABEL, NULLABLE, SETTINGS, Options
 from wcll.losses import LOSSES
 
 
@@ -30,6 +30,7 @@ class Trial:
     p: float | None = None  #: majority to minority ratio
     minority: tuple[int, ...] | None = None
     n_majority: int | None = None  #: samples of a majority class (default: as many as there are)
+    imbalance_of: str | None = None  #: what is imbalanced if not the true classes: the selector, or labels as kept
     labels: str = "uniform"  #: how complementary labels are drawn: a name of TRANSITIONS
     noise: float = 0.0  #: share of labels that wrongly name the true class
     validation: float = 1 / 9  #: held-out samples for selection, as a share of the training set
@@ -74,8 +75,15 @@ class Trial:
             raise InputError("p", f"a ratio for imbalance = {self.imbalance!r}", "none")
         if self.imbalance == "eq6" and not self.minority:
             raise InputError("minority", "classes for imbalance = 'eq6'", "none", "for example minority = [0]")
-        if self.imbalance == "none" and (self.p is not None or self.minority):
-            raise InputError("imbalance", "'eq6', 'long-tailed' or 'step' where p or minority is given", "'none'")
+        if self.imbalance == "none" and (self.p is not None or self.minority or self.imbalance_of):
+            given = "imbalance_of" if self.imbalance_of else "p or minority"
+            raise InputError("imbalance", f"'eq6', 'long-tailed' or 'step' where {given} is given", "'none'")
+        if self.imbalance_of == "selector" and self.labels == "uniform":
+            raise InputError("labels", "a selector that heeds class sizes for imbalance_of = 'selector'", "'uniform'",
+                             "for example labels = 'inverse-size'")  # fmt: skip
+        if self.imbalance_of in BY_LABEL and self.n_majority is None:
+            raise InputError("n_majority", f"a number for imbalance_of = {self.imbalance_of!r}", "none",
+                             "how many could be kept depends on the draw")  # fmt: skip
         spec = LOSSES[self.loss]
         if self.weights not in (None, "auto") and not spec.weighted:
             raise InputError("weights", f"none for loss {self.loss!r}, which is not a mean over samples", self.weights)

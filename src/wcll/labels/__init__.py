@@ -19,6 +19,7 @@ from wcll.labels.transition import (
     make_transition,
     noisy_transition,
     select_by_marginal,
+    selected_joint,
     transition_from_pi,
     uniform_transition,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "recover_inverse_size",
     "resample",
     "select_by_marginal",
+    "selected_joint",
     "step_counts",
     "to_mask",
     "to_pairs",

@@ -113,7 +113,8 @@ def select_by_marginal(
     """Sorted indices of labels whose counts follow ``target`` to rounding; as many as possible, or ``n``.
 
     The other way to an imbalanced set of complementary labels: draw them uniformly, then keep some. Here the
-    marginal is exact, while the labels of a class are no longer a fixed distribution given y.
+    marginal is exact, while the labels of a class are no longer a fixed distribution given y; :func:`selected_joint`
+    is what they tend to.
     """
     share = numeric("target", target)
     share = distribution("target", share, share.size)
@@ -127,6 +128,34 @@ def select_by_marginal(
     return pick_by_class(
         labels, round_to_total(share, most if n is None else n), stream(random_state, "labels", "kept")
     )
+
+
+def selected_joint(transition: ArrayLike, target: ArrayLike, prior: ArrayLike) -> FloatArray:
+    r"""P(y, ybar) of labels that :func:`select_by_marginal` keeps of many that were drawn by Q.
+
+    .. math:: P_{yj} = p_y Q_{yj} \frac{t_j}{\sum_i p_i Q_{ij}}
+
+    with class shares p (``prior``) before and label shares t (``target``) after. Both P(ybar | y) and P(y) move: as its
+    own samples do not name it, a class that the kept labels name often is itself kept less.
+
+    >>> joint = selected_joint(uniform_transition(3), [0.5, 0.25, 0.25], [1 / 3, 1 / 3, 1 / 3])
+    >>> joint
+    array([[0.   , 0.125, 0.125],
+           [0.25 , 0.   , 0.125],
+           [0.25 , 0.125, 0.   ]])
+    >>> joint.sum(axis=1)
+    array([0.25 , 0.375, 0.375])
+    """
+    matrix = transition_matrix(transition)
+    share = distribution("target", target, len(matrix))
+    drawn = distribution("prior", prior, len(matrix))[:, None] * matrix
+    marginal = drawn.sum(axis=0)
+    if ((share > 0) & (marginal == 0)).any():
+        k = int(((share > 0) & (marginal == 0)).argmax())
+        raise InputError("target", f"no share of the label {k}, which is never drawn", f"{share[k]:g}")
+    rate = np.divide(share, marginal, out=np.zeros_like(share), where=marginal > 0)
+    joint: FloatArray = drawn * rate
+    return joint
 
 
 @TRANSITIONS.add("uniform")
