@@ -1,8 +1,9 @@
-"""Write the generated parts of the documentation: the table of methods, and the demonstration's table.
+"""Write the generated parts of the documentation: the methods, the demonstration's table, and the paper's numbers.
 
     python docs/generate.py
 
-The demonstration's figures are those of ``docs/demo.json``, which ``wcll demo --json > docs/demo.json`` makes.
+The demonstration's figures are those of ``docs/demo.json``, which ``wcll demo --json > docs/demo.json`` makes; the
+paper's come from ``results/paper``, which ``wcll paper all`` and ``wcll paper search`` make with ``--results``.
 ``--check`` writes nothing and fails if a file would change.
 """
 
@@ -13,7 +14,11 @@ import sys
 from pathlib import Path
 
 from wcll.cli.methods import markdown, method_rows
-from wcll.report.page import percent
+from wcll.paper.claims import judge_all
+from wcll.paper.compare import METHODS, mean_absolute, show_name
+from wcll.paper.report import VERDICTS, render_report
+from wcll.paper.reproduction import Reproduction, read_reproduction
+from wcll.report.page import bold, percent
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,12 +46,44 @@ def demo_table() -> str:
     return "\n".join(lines)
 
 
+def paper_table(found: Reproduction) -> str:
+    """WCLL's own settings: printed, by the paper's protocol, and what fair choices and another loss make of them."""
+    claims = judge_all(found)
+    verdicts = ", ".join(f"{sum(c.verdict == kind for c in claims)} {text}" for kind, text in VERDICTS.items())
+    close = sum(entry.close for entry in found.entries)
+    lines = [
+        f"Of {len(found.entries)} published numbers about MNIST {close} come back within 2 "
+        f"points; WCLL's own {len(found.wcll)} differ by {mean_absolute(found.wcll):.1f} points on average. Of "
+        f"{len(claims)} claims {verdicts}.",
+        "",
+        "| accuracy % | WCLL, printed | WCLL, ours | WCLL, fair | best rival, fair | forward, fair | ordinary labels |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for entry in found.wcll:
+        table = next(part for part in reversed(found.tables) if entry in part.entries)
+        rivals = [table.at(method, entry.column) for method in METHODS if method != "wcll"]
+        best = max(rivals, key=lambda rival: rival.fair["accuracy"].mean)
+        beside = [best, *(table.at(name, entry.column) for name in ("forward, Q from counts", "ordinary labels"))]
+        name = f" ({show_name(best.method)})"
+        figures = [entry.paper["accuracy"], entry.fair["accuracy"], *(other.fair["accuracy"] for other in beside)]
+        texts = [bold(figure) for figure in figures]
+        texts[2] += name
+        lines.append(f"| {entry.column} | {entry.printed.text()} | " + " | ".join(texts) + " |")
+    made = found.parts["table2"].results.made
+    versions = ", ".join(f"{name} {made[name]}" for name in ("wcll", "torch", "numpy", "python"))
+    lines += ["", f"Mean ± std over 5 or 10 trials (seeds from 0), {made['device']}; {versions}.", ""]
+    return "\n".join(lines)
+
+
 def pages() -> dict[Path, str]:
     """Every file with generated parts, and what it should say."""
     table = markdown(method_rows())
+    found = read_reproduction(ROOT / "results" / "paper")
     readme = replace_part((ROOT / "README.md").read_text(), "methods", table)
+    readme = replace_part(readme, "paper", paper_table(found))
     return {
         ROOT / "README.md": replace_part(readme, "demo", demo_table()),
+        ROOT / "docs" / "reproduction.md": render_report(found, ".md"),
         ROOT / "docs" / "methods.md": f"# Methods\n\n`wcll methods --json` has every field of the registry.\n\n{table}",
     }
 

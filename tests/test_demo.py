@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-import shutil
-import subprocess
 
 import pytest
 import torch
 
+from browser import look_at, needs_browser
 from wcll.cli.app import run
 from wcll.experiments import load_suite
 from wcll.experiments.execute import run_suite
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import build_table
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAPER = ["PC", "NN", "FREE", "LOG", "EXP", "L-W", "L-UW", "NCLL", "ML-CLL", "WCLL"]
 
 
@@ -86,38 +83,12 @@ def test_bad_input_fails_before_any_training(arguments, message, capsys):
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@needs_browser
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1200], ids=["phone", "desktop"])
 def test_page_in_a_browser(page, width, dark, tmp_path):
     """Nothing sticks out sideways, text is readable against its background, every figure is drawn."""
-    probe = """<script>addEventListener("load", () => {
-      const panels = [...document.querySelectorAll(".panels svg")].map(s => s.getBoundingClientRect());
-      const luminance = c => { const [r, g, b] = c.match(/\\d+/g).map(Number); return 0.3 * r + 0.6 * g + 0.1 * b; };
-      const style = getComputedStyle(document.body);
-      const cells = [...document.querySelectorAll("td")].map(c => c.getBoundingClientRect().right);
-      parent.postMessage(JSON.stringify({
-        inner: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth,
-        drawn: panels.filter(p => p.width > 100 && p.height > 50).length,
-        ink: luminance(style.color), paper: luminance(style.backgroundColor), cells: Math.max(...cells)}), "*")});</script>"""
-    (tmp_path / "probe.html").write_text(page.read_text().replace("</body>", probe + "</body>"))
-    frame = tmp_path / "frame.html"  # a window is never as narrow as a phone, a frame may be
-    frame.write_text(
-        '<meta name="color-scheme" content="light dark"><script>onmessage = e => { document.title = e.data; }</script>'
-        f'<iframe src="probe.html" width="{width}" height="800" style="border:0"></iframe>'
-    )
-    options = [
-        *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
-        *("--disable-component-update", "--disable-sync", "--disable-quic", "--hide-scrollbars"),
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--window-size=1400,900",
-        "--virtual-time-budget=5000",
-        f"--blink-settings=preferredColorScheme={0 if dark else 1}",
-    ]
-    dom = subprocess.run(
-        [CHROMIUM, *options, "--dump-dom", frame.as_uri()], capture_output=True, text=True, timeout=120, check=True
-    ).stdout
-    seen = json.loads(re.search(r"<title>(.*?)</title>", dom).group(1))
+    seen = look_at(page, width, dark, tmp_path)
     assert seen["inner"] == width
     assert seen["overflow"] <= 0
     assert seen["cells"] <= seen["inner"]

@@ -22,6 +22,7 @@ from wcll.labels import (
     make_transition,
     noisy_transition,
     select_by_marginal,
+    selected_joint,
     step_counts,
     to_mask,
     to_pairs,
@@ -163,6 +164,20 @@ def test_marginal_selection_hits_eq7(k):
     assert len(few) == 100
 
 
+@given(classes, seeds)
+def test_what_is_kept_tends_to_the_selected_joint(k, seed):
+    rng = np.random.default_rng(seed)
+    matrix, target, prior = biased_transition(k, random_state=seed), rng.dirichlet([5] * k), rng.dirichlet([5] * k)
+    joint = selected_joint(matrix, target, prior)
+    np.testing.assert_allclose(joint.sum(axis=0), target, rtol=1e-12)
+    np.testing.assert_allclose(selected_joint(matrix, prior @ matrix, prior), prior[:, None] * matrix, rtol=1e-12)
+    y = rng.choice(k, size=20_000, p=prior)
+    ybar = make_complementary(y, matrix, random_state=seed)
+    kept = select_by_marginal(ybar, target, random_state=seed)
+    found = np.bincount(y[kept] * k + ybar[kept], minlength=k * k).reshape(k, k) / len(kept)
+    assert np.abs(found - joint).max() < 6 * np.sqrt(0.25 / len(kept))
+
+
 @given(classes.filter(lambda k: k > 2), seeds)
 @settings(max_examples=30)
 def test_several_labels(k, seed):
@@ -251,6 +266,7 @@ Y = np.array([0, 1, 2, 1])
         (lambda: noisy_transition(np.eye(2), rate=1.0), "rate: expected a share from 0 to below 1"),
         (lambda: uniform_transition(1), "n_classes: expected at least 2, got 1"),
         (lambda: select_by_marginal(Y, [0.5, 0.5, 0.5]), "target: expected probabilities that sum to 1, got a sum of 1.5"),
+        (lambda: selected_joint(np.eye(3), [0.2, 0.4, 0.4], [0.5, 0.5, 0]), "target: expected no share of the label 2, which is never drawn, got 0.4"),
         (lambda: select_by_marginal(Y, [0.25, 0.5, 0.25], n=8), "counts: expected at most 1 samples of class 0, got 2"),
         (lambda: to_mask([[0], []], 3), "ybar: expected at least one label a sample, got none for sample 1"),
         (lambda: to_mask([[0], [3]], 3), "ybar: expected class indices below 3, got 3"),

@@ -16,7 +16,7 @@ from wcll.experiments import Row, parse_suite
 from wcll.report.choose import choose
 from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
-from wcll.report.tables import Cell, _compared, build_table, holm, paired_p_value
+from wcll.report.tables import Cell, build_table, compared, holm, paired_p_value
 
 SUITE = parse_suite(SMALL, "small")
 SEEDS = range(3)
@@ -180,7 +180,7 @@ def test_page_is_self_contained(rows):
 
 def test_only_the_fullest_cells_compete():
     cells = [Cell({0: 0.90}, (1, 2)), Cell({0: 0.95, 1: 0.6, 2: 0.6}, ()), Cell({0: 0.5, 1: 0.5, 2: 0.5}, ())]
-    assert [cell.best for cell in _compared(cells)] == [False, True, False]
+    assert [cell.best for cell in compared(cells)] == [False, True, False]
 
 
 def test_runs_that_see_true_labels_do_not_compete(rows):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from wcll.experiments import Row, Store, Suite, Unit
+    from wcll.experiments import Row, Store, Suite, Trial, Unit
 
 STORE = Path("wcll-results.sqlite")
 
@@ -29,55 +29,99 @@ Trials = Annotated[
 ]
 
 
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Together = Annotated[int | None, typer.Option(help="Train at most this many runs at once (default: 64).", min=1)]
+Threads = Annotated[int, typer.Option(help="Threads of torch; small models are fastest with one.", min=1)]
+Memory = Annotated[str | None, typer.Option(help="Memory to use, such as 4GB (default: most of what is free).")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and how long it would take.")]
+
+
 def run(
     suite: SuiteName,
     store: StorePath = STORE,
     data: DataOption = None,
     trials: Trials = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    together: Annotated[
-        int | None, typer.Option(help="Train at most this many runs at once (default: 64).", min=1)
-    ] = None,
-    threads: Annotated[int, typer.Option(help="Threads of torch; small models are fastest with one.", min=1)] = 1,
+    device: Device = "auto",
+    together: Together = None,
+    threads: Threads = 1,
     processes: Annotated[int, typer.Option(help="Processes on this machine's CPU.", min=1)] = 1,
-    memory: Annotated[
-        str | None, typer.Option(help="Memory to use, such as 4GB (default: most of what is free).")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and how long it would take.")
-    ] = False,
+    memory: Memory = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Run what is missing of a suite, and print its tables. A stopped run goes on where it was."""
+    from wcll.experiments import Store, load_suite
+
+    plan_of = load_suite(suite)
+    seeds = range(trials or plan_of.trials)
+    work = Work(store, data, workers(device, threads, processes, memory), dry_run, together)
+    if train_missing(plan_of.title, list(plan_of.all_trials(seeds)), work):
+        with Store(store) as results:
+            print_tables(plan_of, results, seeds)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who does the work."""
+
+    device: torch.device
+    threads: int
+    processes: int
+    memory: int | None
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where results go, what runs are trained on, and how."""
+
+    store: Path
+    data: Path | None
+    workers: Workers
+    dry_run: bool
+    together: int | None = None
+
+
+def workers(device: str, threads: int, processes: int | None, memory: str | None) -> Workers:
+    """Checked; without a number of processes, as many as there are cores on a CPU."""
+    from joblib import cpu_count
+
+    from wcll.checks import InputError
+    from wcll.training.device import place
+
+    where = place("float32", device)[1]
+    if processes is None:
+        processes = max(cpu_count() // threads, 1) if where.type == "cpu" else 1
+    if processes > 1 and where.type != "cpu":
+        raise InputError("--processes", "1 on a GPU, which trains many runs at once", processes)
+    return Workers(where, threads, processes, None if memory is None else byte_size("--memory", memory))
+
+
+def train_missing(title: str, trials: Sequence[Trial], work: Work) -> bool:
+    """Train what the store does not have; False for a dry run, which only says what would be done."""
     import torch
 
     from wcll.atomic import check_target
     from wcll.datasets import load_dataset
-    from wcll.experiments import Store, load_suite, plan
+    from wcll.experiments import Store, plan
     from wcll.experiments.execute import check_units
     from wcll.experiments.plan import TOGETHER
-    from wcll.training.device import place
 
-    plan_of = load_suite(suite)
-    seeds = range(trials or plan_of.trials)
-    units = plan(list(plan_of.all_trials(seeds)), together=together or TOGETHER)
-    where = place("float32", device)[1]
-    torch.set_num_threads(threads)
-    workers = _workers(where, threads, processes, memory)
-    check_target(store, "--store")
-    if dry_run:
-        _dry_run(plan_of.title, units, store, data, where)
-        return
-    left = _left(units, store, data)
+    units = plan(trials, together=work.together or TOGETHER)
+    torch.set_num_threads(work.workers.threads)
+    check_target(work.store, "--store")
+    if work.dry_run:
+        _dry_run(title, units, work)
+        return False
+    left = _left(units, work.store, work.data)
     if left:  # before the store is made: data that cannot be used leave nothing behind
-        check_units(left, partial(load_dataset, data=data), where)
-    with Store(store) as results:
+        check_units(left, partial(load_dataset, data=work.data), work.workers.device)
+    with Store(work.store) as results:
         total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
         if left:
-            print(f"{plan_of.title}: {total} runs, {total - missing} of them in {store}", file=sys.stderr)
-            _execute(units, results, data, workers)
+            print(f"{title}: {total} runs, {total - missing} of them in {work.store}", file=sys.stderr)
+            _execute(units, results, work.data, work.workers)
         else:
-            print(f"{plan_of.title}: all {total} runs are in {store}; nothing is left to do", file=sys.stderr)
-        print_tables(plan_of, results, seeds)
+            print(f"{title}: all {total} runs are in {work.store}; nothing is left to do", file=sys.stderr)
+    return True
 
 
 def report(
@@ -95,7 +139,7 @@ def report(
     plan_of = load_suite(suite)
     seeds = range(trials or plan_of.trials)
     with Store(store, create=False) as results:
-        rows = _rows(plan_of, results, seeds)
+        rows = rows_of(plan_of, results, seeds)
         if out is None:
             print_tables(plan_of, results, seeds)
             return
@@ -125,12 +169,13 @@ def print_tables(suite: Suite, results: Store, seeds: Sequence[int]) -> None:
     from wcll.cli.output import print_table
     from wcll.report.tables import build_table
 
-    rows = _rows(suite, results, seeds)
+    rows = rows_of(suite, results, seeds)
     for spec in suite.tables:
         print_table(build_table(suite, spec, rows, seeds))
 
 
-def _rows(suite: Suite, results: Store, seeds: Sequence[int]) -> dict[str, Row]:
+def rows_of(suite: Suite, results: Store, seeds: Sequence[int]) -> dict[str, Row]:
+    """The finished runs of a suite, by key."""
     keys = [trial.key for trial in suite.all_trials(seeds)]
     return {row.key: row for row in results.rows(keys)}
 
@@ -160,24 +205,6 @@ def _check_same_data(seen: dict[str, set[str]], path: Path, data: Path | None) -
                              "give the new data another name, or use another --store")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Workers:
-    """Who does the work."""
-
-    device: torch.device
-    threads: int
-    processes: int
-    memory: int | None
-
-
-def _workers(device: torch.device, threads: int, processes: int, memory: str | None) -> Workers:
-    from wcll.checks import InputError
-
-    if processes > 1 and device.type != "cpu":
-        raise InputError("--processes", "1 on a GPU, which trains many runs at once", processes)
-    return Workers(device, threads, processes, None if memory is None else byte_size("--memory", memory))
-
-
 def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: Workers) -> None:
     from wcll.cli.output import progress_bar
     from wcll.datasets import load_dataset
@@ -202,17 +229,17 @@ def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: 
         raise typer.Exit(STOPPED) from None
 
 
-def _dry_run(title: str, units: Sequence[Unit], path: Path, data: Path | None, device: torch.device) -> None:
+def _dry_run(title: str, units: Sequence[Unit], work: Work) -> None:
     from wcll.cli.output import duration
     from wcll.datasets import load_dataset
     from wcll.experiments.estimate import estimate
 
-    left = _left(units, path, data)
+    left = _left(units, work.store, work.data)
     total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
     sizes = [len(unit.keys) for unit in units]
-    print(f"{title}: {total} runs, {total - missing} of them in {path}, {missing} left")
+    print(f"{title}: {total} runs, {total - missing} of them in {work.store}, {missing} left")
     print(f"{len(units)} groups of {min(sizes)} to {max(sizes)} runs that train together, {len(left)} left")
     if left:
-        cost = estimate(left, partial(load_dataset, data=data), device)
+        cost = estimate(left, partial(load_dataset, data=work.data), work.workers.device)
         memory = f"{cost.bytes / 2**20:.0f} MiB"
         print(f"about {duration(cost.seconds)} and {memory} on {cost.device} (a few steps measured now)")

@@ -105,19 +105,32 @@ def alike(parts: Sequence[Part], device: torch.device, limit: int) -> Iterator[l
 
 def _shape(trials: Sequence[Trial], task: Task) -> object:
     """Equal for parts that can be trained in step."""
+    data = task.train if task.limit is None else task.limit
+    return _kind(trials, task), len(data.x)
+
+
+def _kind(trials: Sequence[Trial], task: Task) -> object:
+    """Equal for parts whose steps are alike but for the number of samples."""
     settings = [name for name in SHARED if name not in DATA] + sorted(OWN)
     runs = tuple(tuple(getattr(trial, name) for name in settings) for trial in trials)
     data = task.train if task.limit is None else task.limit
-    return runs, len(data.x), data.x.shape[1:], data.x.dtype, task.n_classes, task.scale, task.limit is None
+    return runs, data.x.shape[1:], data.x.dtype, task.n_classes, task.scale, task.limit is None
 
 
 def check_units(units: Sequence[Unit], load: Load, device: torch.device) -> None:
-    """Try one unit of every kind up to its first step, so that what is wrong shows before any training."""
-    tasks = Tasks(load)
+    """Draw the data of one unit of every kind and try a step of it, so that what is wrong shows before any training.
+
+    Kinds that differ in their data alone are tried once.
+    """
+    tasks, tried = Tasks(load), set()
     kinds = {tuple(replace(trial, seed=0) for trial in unit.trials): unit for unit in reversed(units)}
     for unit in reversed(kinds.values()):
-        job = make_job(unit.trials, tasks.of(unit))
-        try_out(replace(job, data=head(job.data, 8)), device)
+        task = tasks.of(unit)
+        job = make_job(unit.trials, task)
+        kind = _kind(unit.trials, task)
+        if kind not in tried:
+            try_out(replace(job, data=head(job.data, 8)), device)
+        tried.add(kind)
 
 
 def run_suite(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 
@@ -36,39 +38,65 @@ def execute_in_processes(
 
     limit = (available(torch.device("cpu")) if memory is None else memory) // processes
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(units, path, progress, over), daemon=True)
-    watcher.start()
-    try:
-        work = delayed(_work)(units, path, load, threads, limit)
-        errors = Parallel(n_jobs=processes)([work] * processes)
-    except TerminatedWorkerError:
-        raise InputError("--processes", "processes that live", "one that was killed, by lack of memory perhaps",
-                         "the same command goes on with what is left") from None  # fmt: skip
-    finally:
-        over.set()
-        watcher.join()
+    with TemporaryDirectory(prefix="wcll-") as folder:
+        tallies = [Path(folder) / str(i) for i in range(processes)]
+        watcher = threading.Thread(target=_watch, args=(units, path, tallies, progress, over), daemon=True)
+        watcher.start()
+        try:
+            errors = Parallel(n_jobs=processes)(
+                delayed(_work)(units, path, load, threads, limit, tally) for tally in tallies
+            )
+        except TerminatedWorkerError:
+            raise InputError("--processes", "processes that live", "one that was killed, by lack of memory perhaps",
+                             "the same command goes on with what is left") from None  # fmt: skip
+        finally:
+            over.set()
+            watcher.join()
     for error in filter(None, errors):
         raise error
 
 
-def _work(units: Sequence[Unit], path: Path, load: Load, threads: int, memory: int) -> InputError | None:
-    """One worker; what is wrong is returned, as an error that is raised would end the others too."""
+def _work(units: Sequence[Unit], path: Path, load: Load, threads: int, memory: int, tally: Path) -> InputError | None:
+    """One worker; what is wrong is returned, as an error that is raised would end the others too.
+
+    It counts the epochs that it has done in the file ``tally``.
+    """
     torch.set_num_threads(threads)
+
+    def count(done: int, total: int) -> None:
+        with suppress(OSError):  # the folder goes away when a sister fails
+            tally.write_text(str(done))
+
     try:
         with Store(path) as store:
-            execute(units, store, load, torch.device("cpu"), memory=memory)
+            execute(units, store, load, torch.device("cpu"), memory=memory, progress=count)
     except InputError as error:
         return error
     return None
 
 
-def _watch(units: Sequence[Unit], path: Path, progress: Callable[[int, int], None], over: threading.Event) -> None:
-    """Tell how many epochs of runs the workers have written."""
+def _watch(
+    units: Sequence[Unit],
+    path: Path,
+    tallies: Sequence[Path],
+    progress: Callable[[int, int], None],
+    over: threading.Event,
+) -> None:
+    """Tell how many epochs of runs the workers have done: what they say, or more if more is written."""
     with Store(path) as store:
         waiting = [unit for unit in units if len(store.finished(unit.keys)) < len(unit.keys)]
         left = _epochs(waiting, store)
         while not over.wait(LOOK):
-            progress(left - _epochs(waiting, store), left)
+            said = sum(_number(tally) for tally in tallies)
+            progress(min(max(said, left - _epochs(waiting, store)), left), left)
+
+
+def _number(tally: Path) -> int:
+    """What a worker has counted; 0 before it begins, or while it writes."""
+    try:
+        return int(tally.read_text() or 0)
+    except (OSError, ValueError):
+        return 0
 
 
 def _epochs(units: Sequence[Unit], store: Store) -> int:

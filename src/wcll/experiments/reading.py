@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -11,40 +13,58 @@ from wcll.experiments.outcomes import METRICS
 from wcll.experiments.settings import NULLABLE, SETTINGS, TUNABLE, whole
 from wcll.experiments.suite import Axis, Settings, Suite, TableSpec
 
-PARTS = ("title", "about", "trials", "settings", "grid", "columns", "rows", "tables")
+PARTS = ("extends", "title", "about", "trials", "settings", "grid", "columns", "rows", "tables")
 SELECTIONS = ("last", "label-free", "oracle")
 
 
 class Reader:
-    """One file."""
+    """One file, and the suite that it extends: settings and grid take the place of that one's, lists go on from it."""
 
-    def __init__(self, plain: dict[str, Any], lines: Lines) -> None:
-        self.plain, self.lines = plain, lines
+    def __init__(self, plain: dict[str, Any], lines: Lines, name: str, base: Suite | None = None) -> None:
+        self.plain, self.lines, self.name = plain, lines, name
+        self.base = base or Suite("", "", "", 1, {}, {}, (), (), ())
 
-    def suite(self, name: str) -> Suite:
-        """The suite that the file describes."""
+    @cached_property
+    def suite(self) -> Suite:
+        """The suite that the file describes, perhaps one that others complete."""
         with self.lines.at(()):
             for part in self.plain:
                 choice("key", part, PARTS)
+        base, settings, grid = self.base, self._settings(("settings",), self._table("settings")), self._grid()
         suite = Suite(
-            name=name,
-            title=self._text((), "title", self.plain, name),
-            about=self._text((), "about", self.plain, ""),
+            name=self.name,
+            title=self._text((), "title", self.plain, base.title or self.name),
+            about=self._text((), "about", self.plain, base.about),
             trials=self._trials(),
-            settings=self._settings(("settings",), self._table("settings")),
-            grid=self._grid(),
-            columns=self._axes("columns") or (Axis("", {}),),
-            rows=self._axes("rows"),
-            tables=self._tables(),
+            settings={key: value for key, value in base.settings.items() if key not in grid} | settings,
+            grid={key: values for key, values in base.grid.items() if key not in settings} | grid,
+            columns=(*base.columns, *self._axes("columns", base.columns)),
+            rows=(*base.rows, *self._axes("rows", base.rows)),
+            tables=base.tables,
         )
+        return replace(suite, tables=(*base.tables, *self._tables(suite)))
+
+    def whole(self) -> Suite:
+        """A suite that can be run: it has rows, one column without settings if it names none, and a table."""
+        suite = self.suite
         if not suite.rows:
             raise InputError(self.lines.file, 'at least one [[rows]] table, such as loss = "wcll"', "none")
+        usual = TableSpec("accuracy", select="label-free" if suite.grid else "last")
+        suite = replace(suite, columns=suite.columns or (Axis("", {}),), tables=suite.tables or (usual,))
         self._try_all(suite)
         return suite
 
     def _try_all(self, suite: Suite) -> None:
         """Settings must fit together in every cell; if not, say where one of them stands."""
-        for (i, column), (j, row) in product(enumerate(suite.columns), enumerate(suite.rows)):
+        with self.lines.at(("grid",)):
+            for spec in self.base.tables:
+                _check_open(suite.grid, dict(spec.at), spec.select)
+        first = (
+            -len(self.base.columns),
+            -len(self.base.rows),
+        )  # those of the suite that is extended are not in this file
+        columns = suite.columns or (Axis("", {}),)
+        for (i, column), (j, row) in product(enumerate(columns, first[0]), enumerate(suite.rows, first[1])):
             with self.lines.somewhere((("rows", j), ("columns", i), ("grid",), ("settings",))):
                 trials = suite.candidates(column, row, 0)
                 if trials[0].validation == 0 and any(spec.select == "label-free" for spec in suite.tables):
@@ -75,7 +95,7 @@ class Reader:
 
     def _trials(self) -> int:
         with self.lines.at((), "trials"):
-            return whole("trials", self.plain.get("trials", 1))
+            return whole("trials", self.plain.get("trials", self.base.trials))
 
     def _settings(self, section: Section, values: Settings) -> Settings:
         """Check every setting where it stands; its value stays as written."""
@@ -99,13 +119,13 @@ class Reader:
                     raise InputError(key, "values in [grid] or one in [settings]", "both")
         return grid
 
-    def _axes(self, part: str) -> tuple[Axis, ...]:
+    def _axes(self, part: str, before: tuple[Axis, ...]) -> tuple[Axis, ...]:
         axes: list[Axis] = []
         for i, values in enumerate(self._list(part)):
             settings = {key: value for key, value in values.items() if key != "title"}
             self._settings((part, i), settings)
             title = self._text((part, i), "title", values, _title(settings))
-            self._new((part, i), title, [axis.title for axis in axes])
+            self._new((part, i), title, [axis.title for axis in (*before, *axes)])
             axes.append(Axis(title, settings))
         return tuple(axes)
 
@@ -114,14 +134,14 @@ class Reader:
             if title in others:
                 raise InputError("title", f"a different one for each of [[{section[0]}]]", repr(title), "set title")
 
-    def _tables(self) -> tuple[TableSpec, ...]:
+    def _tables(self, suite: Suite) -> tuple[TableSpec, ...]:
         specs: list[TableSpec] = []
         for i, values in enumerate(self._list("tables")):
-            specs.append(self._table_spec(i, values))
-            self._new(("tables", i), specs[-1].title, [spec.title for spec in specs[:-1]])
-        return tuple(specs) or (TableSpec("accuracy", select="label-free" if self.plain.get("grid") else "last"),)
+            specs.append(self._table_spec(i, values, suite.grid))
+            self._new(("tables", i), specs[-1].title, [spec.title for spec in (*suite.tables, *specs[:-1])])
+        return tuple(specs)
 
-    def _table_spec(self, i: int, values: Settings) -> TableSpec:
+    def _table_spec(self, i: int, values: Settings, grid: dict[str, list[Any]]) -> TableSpec:
         section = ("tables", i)
         for key in values:
             with self.lines.at(section, key):
@@ -136,22 +156,28 @@ class Reader:
             select = choice("select", values.get("select", "last"), SELECTIONS)
         at = values.get("at", {})
         with self.lines.at(section, "at"):
-            self._check_at(at, select)
+            _check_at(grid, at, select)
         title = self._text(section, "title", values, f"table {i + 1}")
         return TableSpec(title, tuple(dict.fromkeys(metrics)), select, tuple(at.items()))
 
-    def _check_at(self, at: Any, select: str) -> None:
-        grid = self.plain.get("grid", {})
-        if not isinstance(at, dict):
-            raise InputError("at", "values of the grid, such as { lr = 5e-4 }", repr(at))
-        for key, value in at.items():
-            choice("at", key, grid)
-            if value not in [one for one in grid[key] if isinstance(one, bool) == isinstance(value, bool)]:
-                raise InputError(f"at {key}", f"one of the grid's values {grid[key]}", repr(value))
-        open_keys = [key for key, values in grid.items() if key not in at and len(values) > 1]
-        if select == "last" and open_keys:
-            raise InputError("at", f"a value of {open_keys[0]} for select = 'last'", "none",
-                             "fix it, or choose with select = 'label-free'")  # fmt: skip
+
+def _check_at(grid: dict[str, list[Any]], at: Any, select: str) -> None:
+    """What a table fixes must be of the grid."""
+    if not isinstance(at, dict):
+        raise InputError("at", "values of the grid, such as { lr = 5e-4 }", repr(at))
+    for key, value in at.items():
+        choice("at", key, grid)
+        if value not in [one for one in grid[key] if isinstance(one, bool) == isinstance(value, bool)]:
+            raise InputError(f"at {key}", f"one of the grid's values {grid[key]}", repr(value))
+    _check_open(grid, at, select)
+
+
+def _check_open(grid: dict[str, list[Any]], at: dict[str, Any], select: str) -> None:
+    """A table of last epochs has one run a cell."""
+    open_keys = [key for key, values in grid.items() if key not in at and len(values) > 1]
+    if select == "last" and open_keys:
+        raise InputError("at", f"a value of {open_keys[0]} for select = 'last'", "none",
+                         "fix it, or choose with select = 'label-free'")  # fmt: skip
 
 
 def _check_setting(key: str, value: Any) -> None:

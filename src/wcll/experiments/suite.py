@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from itertools import product
-from pathlib import Path
 from typing import Any
 
-from wcll.checks import InputError, choice
-from wcll.experiments.lines import Lines
 from wcll.experiments.trial import Trial
 
 Settings = dict[str, Any]
@@ -64,35 +59,3 @@ class Suite:
         for seed in seeds if seeds is not None else range(self.trials):
             for column, row in product(self.columns, self.rows):
                 yield from self.candidates(column, row, seed)
-
-
-def packaged_suites() -> list[str]:
-    """The suites that come with the package."""
-    folder = resources.files("wcll.experiments") / "suites"
-    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
-
-
-def load_suite(name: str) -> Suite:
-    """A suite of the package by name, or a ``.toml`` file."""
-    path = Path(name)
-    if path.suffix == ".toml" or path.is_file():
-        if not path.is_file():
-            raise InputError("suite", "a file", f"{path}, which {'is a folder' if path.is_dir() else 'does not exist'}")
-        try:
-            return parse_suite(path.read_text(encoding="utf-8-sig"), path.stem, path.name)
-        except UnicodeDecodeError as error:
-            raise InputError(path.name, "UTF-8 text", f"byte {error.start} that is not") from None
-    known = choice("suite", name, packaged_suites())
-    text = (resources.files("wcll.experiments") / "suites" / f"{known}.toml").read_text(encoding="utf-8")
-    return parse_suite(text, known, f"{known}.toml")
-
-
-def parse_suite(text: str, name: str, file: str = "suite") -> Suite:
-    """Read a suite; whatever is wrong is said with its line."""
-    try:
-        plain = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(file, "TOML", str(error)) from None
-    from wcll.experiments.reading import Reader
-
-    return Reader(plain, Lines(text, file)).suite(name)

@@ -45,5 +45,7 @@ def choose(candidates: Sequence[Row], how: str, metric: str) -> Picked:
 
 
 def _best_epoch(row: Row, metric: str) -> Picked:
-    epochs = row.history["checkpoints"] if metric == "macro_f1" else range(1, row.epochs + 1)
-    return Picked(row, epochs[int(np.argmax([row.value(metric, epoch) for epoch in epochs]))])
+    if metric == "macro_f1":  # known at checkpoints only
+        epochs = row.history["checkpoints"]
+        return Picked(row, epochs[int(np.argmax([row.value(metric, epoch) for epoch in epochs]))])
+    return Picked(row, int(np.argmax(row.curve(metric))) + 1)

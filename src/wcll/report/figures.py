@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -49,15 +49,30 @@ def curve_panel(title: str, own: FloatArray, *, behind: str) -> str:
     mean = own.mean(axis=0)
     band = own.std(axis=0, ddof=1) if len(own) > 1 else np.zeros_like(mean)
     upper, lower = _path(mean + band), " ".join(reversed(_path(mean - band).split()))
-    epochs = own.shape[1]
-    ticks = "".join(
-        f'<text class="tick" x="{_x(place):.0f}" y="{HEIGHT - 5}" text-anchor="{anchor}">{text}</text>'
-        for place, anchor, text in ((0, "start", "epoch 1"), (1, "end", str(epochs)))
-    )
     marks = f'<use href="#{behind}"/><polygon class="band" points="{upper} {lower}"/>'
     marks += f'<polyline class="own" points="{_path(mean)}"/>'
     label = f"{title}: accuracy by epoch, at the end {100 * mean[-1]:.1f} percent"
-    return _frame(label, marks, ticks)
+    return _frame(label, marks, _epoch_ticks(own.shape[1]))
+
+
+def curves_panel(title: str, curves: Mapping[str, FloatArray]) -> str:
+    """Means and bands (one standard deviation) of several groups of runs (trials, epochs), coloured by their order."""
+    bands, lines, ends = [], [], []
+    for i, (name, runs) in enumerate(curves.items()):
+        mean, spread = runs.mean(axis=0), runs.std(axis=0, ddof=min(len(runs) - 1, 1))
+        upper, lower = _path(mean + spread), " ".join(reversed(_path(mean - spread).split()))
+        bands.append(f'<polygon class="fill{i}" points="{upper} {lower}"/>')
+        lines.append(f'<polyline class="line{i}" points="{_path(mean)}"><title>{escape(name)}</title></polyline>')
+        ends.append(f"{name} {100 * mean[-1]:.1f}")
+    epochs = len(next(iter(curves.values()))[0])
+    return _frame(f"{title}, at the end: {', '.join(ends)} percent", "".join(bands + lines), _epoch_ticks(epochs))
+
+
+def _epoch_ticks(epochs: int) -> str:
+    return "".join(
+        f'<text class="tick" x="{_x(place):.0f}" y="{HEIGHT - 5}" text-anchor="{anchor}">{text}</text>'
+        for place, anchor, text in ((0, "start", "epoch 1"), (1, "end", str(epochs)))
+    )
 
 
 def bar_panel(title: str, values: Sequence[float], names: Sequence[str], highlight: Sequence[int]) -> str:

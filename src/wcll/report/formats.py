@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from wcll.report.page import bold
 from wcll.report.tables import Cell, Table
 
 _LATEX = {
@@ -25,7 +26,7 @@ def to_markdown(table: Table) -> str:
     ]
     lines.append("|---|" + "---:|" * len(table.heads))
     for line in table.lines:
-        cells = [f"**{cell.text()}**" if cell.best else cell.text() for cell in line.cells]
+        cells = [bold(cell) for cell in line.cells]
         lines.append(f"| {_pipes(line.title)}{line.mark} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", caption(table)]) + "\n"
 

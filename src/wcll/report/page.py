@@ -6,6 +6,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from wcll.report.tables import Cell
+
 
 def percent(figure: dict[str, float]) -> str:
     """``72.3 ± 1.2`` from fractions; no ± for a single trial."""
@@ -14,7 +16,19 @@ def percent(figure: dict[str, float]) -> str:
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill a template of this package; a missing value is an error."""
-    environment = Environment(loader=PackageLoader("wcll.report"), autoescape=True, undefined=StrictUndefined)
-    environment.filters["percent"] = percent
+    """Fill a template of this package; a missing value is an error. HTML is escaped, Markdown has lines of its own."""
+    html = template.endswith(".html")
+    environment = Environment(
+        loader=PackageLoader("wcll.report"),
+        autoescape=html,
+        undefined=StrictUndefined,
+        trim_blocks=not html,
+        lstrip_blocks=not html,
+    )
+    environment.filters |= {"percent": percent, "bold": bold}
     return environment.get_template(template).render(**values)
+
+
+def bold(cell: Cell) -> str:
+    """A cell's text in Markdown, bold for the best."""
+    return f"**{cell.text()}**" if cell.best else cell.text()

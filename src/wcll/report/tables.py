@@ -127,7 +127,7 @@ def build_table(suite: Suite, spec: TableSpec, rows: Mapping[str, Row], seeds: S
     picks = pick_all(suite, spec, rows, seeds)
     heads = tuple((column.title, metric) for column in suite.columns for metric in spec.metrics)
     lines = tuple(_line(suite, row, heads, picks, seeds, spec) for row in suite.rows)
-    columns = [_compared([line.cells[i] for line in lines]) for i in range(len(heads))]
+    columns = [compared([line.cells[i] for line in lines]) for i in range(len(heads))]
     lines = tuple(replace(line, cells=tuple(column[j] for column in columns)) for j, line in enumerate(lines))
     return Table(spec.title, spec.select, heads, lines, len(seeds), _notes(suite, spec, lines, picks))
 
@@ -151,7 +151,7 @@ def _cell(shown: Mapping[int, Picked], metric: str, seeds: Sequence[int], limit:
     return Cell(values, tuple(seed for seed in seeds if seed not in values), limit, diverged, undefined)
 
 
-def _compared(cells: list[Cell]) -> list[Cell]:
+def compared(cells: list[Cell]) -> list[Cell]:
     """Mark the best of a column among those that see no true label, and test the others against it.
 
     Only cells with as many trials as the fullest compete: fewer would be other seeds.

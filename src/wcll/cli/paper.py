@@ -1,0 +1,213 @@
+"""``wcll paper``: the paper's experiments, each number beside the printed one, and a report on all of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wcll.cli.data import DataOption
+from wcll.cli.suites import Device, DryRun, Memory, Trials, Work, rows_of, train_missing, workers
+
+if TYPE_CHECKING:
+    from wcll.experiments import Suite
+    from wcll.paper.compare import Comparison, Entry
+
+STORE = Path("wcll-paper.sqlite")
+RESULTS = Path("results/paper")
+#: What can be run, and what it is; "all" is all of it but the search.
+SUITES = {
+    "table2": "One imbalanced class.",
+    "table3": "Two imbalanced classes.",
+    "table4": "Five imbalanced classes.",
+    "table5": "Weights that do not match pi.",
+    "table6": "Resampling instead of weights.",
+    "figure3": "Accuracy on the imbalanced class, epoch by epoch.",
+    "bases": "WCLL with other ordinary losses, linear and MLP.",
+    "sizes": "WCLL with fewer and more images.",
+}
+
+app = typer.Typer(help="The paper's experiments: every published number beside ours.", rich_markup_mode=None)
+
+StorePath = Annotated[Path, typer.Option("--store", help="Where runs are kept; a stopped command goes on from there.")]
+ResultsFolder = Annotated[Path | None, typer.Option("--results", help="Also write a result file of each part here.")]
+Only = Annotated[str | None, typer.Option("--only", help="Only the columns of this data set, such as mnist.")]
+Processes = Annotated[
+    int | None, typer.Option(help="Processes on this machine's CPU (default: one a core; one on a GPU).", min=1)
+]
+
+
+def _command(names: Sequence[str]) -> Callable[..., None]:
+    """A command that runs some suites."""
+
+    def command(
+        store: StorePath = STORE,
+        data: DataOption = None,
+        trials: Trials = None,
+        only: Only = None,
+        device: Device = "auto",
+        processes: Processes = None,
+        memory: Memory = None,
+        results: ResultsFolder = None,
+        dry_run: DryRun = False,
+    ) -> None:
+        work = Work(store, data, workers(device, 1, processes, memory), dry_run)
+        _run([_suite(name, only) for name in names], trials, work, results)
+
+    return command
+
+
+for _name, _help in SUITES.items():
+    app.command(_name, help=_help)(_command([_name]))
+app.command("all", help="All of the above.")(_command(list(SUITES)))
+
+
+@app.command("search")
+def search(
+    store: StorePath = STORE,
+    data: DataOption = None,
+    trials: Trials = None,
+    device: Device = "auto",
+    processes: Processes = None,
+    memory: Memory = None,
+    results: ResultsFolder = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Which generator of labels, size, formula, rate and epoch fits the printed numbers (many runs: take a GPU)."""
+    from wcll.cli.output import console
+    from wcll.experiments import Store
+    from wcll.paper.search import NAME, base_suite, measure, search_trials, write_search
+
+    base = base_suite()
+    wanted = search_trials(base, trials or base.trials)
+    work = Work(store, data, workers(device, 1, processes, memory), dry_run)
+    if not train_missing(base.title, wanted, work):
+        return
+    with Store(store) as finished:
+        rows = {row.key: row for row in finished.rows([trial.key for trial in wanted])}
+    found = measure(base, trials or base.trials, rows)
+    for fit in found.ranked(found.readings)[:10]:
+        one = fit.protocol
+        console().print(f"{fit.distance:5.1f}  {one.loss}; {one.generator}, {one.size}; {one.lr:g}, {one.epoch} epoch")
+    if results is not None:
+        write_search(found, trials or base.trials, _made_by(NAME, trials), _folder(results) / f"{NAME}.json")
+
+
+@app.command("report")
+def report(
+    results: Annotated[Path, typer.Option("--results", help="The folder of result files.")] = RESULTS,
+    out: Annotated[Path, typer.Option(help="A .html page, or the same as .md.")] = Path("wcll-paper.html"),
+) -> None:
+    """Make the report from result files: every published number beside ours, and a verdict on every claim."""
+    from wcll.atomic import check_target, replacing
+    from wcll.checks import choice
+    from wcll.paper.report import render_report
+    from wcll.paper.reproduction import read_reproduction
+
+    choice("--out (ending)", out.suffix, (".html", ".md"))
+    check_target(out, "--out")
+    text = render_report(read_reproduction(results), out.suffix)
+    with replacing(out, "--out") as draft:
+        draft.write_text(text, encoding="utf-8")
+    print(f"report: {out}", file=sys.stderr)
+
+
+def _suite(name: str, only: str | None) -> Suite:
+    """A suite of the package, or those of its columns that are about one data set."""
+    from dataclasses import replace
+
+    from wcll.checks import choice
+    from wcll.experiments import load_suite
+
+    suite = load_suite(name)
+    if only is None:
+        return suite
+    datasets = {column.title: suite.settings | column.settings for column in suite.columns}
+    choice("--only", only, sorted({str(settings["dataset"]) for settings in datasets.values()}))
+    kept = tuple(column for column in suite.columns if datasets[column.title]["dataset"] == only)
+    return replace(suite, columns=kept)
+
+
+def _run(suites: Sequence[Suite], trials: int | None, work: Work, folder: Path | None) -> None:
+    """Train what is missing of some suites at once, print each beside the paper, and write result files."""
+    from wcll.experiments import Store
+    from wcll.paper.compare import compare
+    from wcll.paper.results import make_results, write_results
+
+    wanted = [trial for suite in suites for trial in suite.all_trials(range(trials or suite.trials))]
+    title = suites[0].title if len(suites) == 1 else "The paper"
+    target = None if folder is None else _folder(folder)
+    if not train_missing(title, wanted, work):
+        return
+    with Store(work.store) as finished:
+        for suite in suites:
+            count = trials or suite.trials
+            rows = list(rows_of(suite, finished, range(count)).values())
+            made = make_results(suite, count, rows, _made_by(suite.name, trials))
+            print_comparison(compare(made))
+            if target is not None:
+                write_results(made, target / f"{suite.name}.json")
+
+
+def _made_by(name: str, trials: int | None) -> str:
+    return f"wcll paper {name}" + (f" --trials {trials}" if trials else "")
+
+
+def _folder(folder: Path) -> Path:
+    from wcll.checks import InputError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("--results", "a folder", f"{folder} ({error.strerror})") from None
+    return folder
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """What the paper prints and what we measure, side by side."""
+    from wcll.cli.output import console
+    from wcll.paper.compare import mean_absolute
+
+    suite, trials = comparison.results.suite, comparison.results.trials
+    screen = console()
+    screen.print(suite.title, style="bold")
+    beside = "paper / ours" if comparison.printed else "ours"
+    for protocol, head in (("paper", f"{beside}: the paper's protocol"), ("fair", "ours: the fair protocol")):
+        screen.print(f"{head}, {comparison.metric_title} in percent")
+        screen.print(_grid(comparison, protocol))
+        screen.print()
+    note = f"Mean ± std over {trials} trials." if trials > 1 else "One trial."
+    if comparison.printed:
+        close = sum(entry.close for entry in comparison.printed)
+        note += f" {close} of {len(comparison.printed)} within 2 points; mean absolute difference "
+        note += f"{mean_absolute(comparison.printed):.1f}, of WCLL {mean_absolute(comparison.of('wcll')):.1f}."
+    screen.print(f"{note}\n")
+
+
+def _grid(comparison: Comparison, protocol: str) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    from wcll.paper.compare import show_name
+
+    grid = Table(box=None, header_style="bold", pad_edge=False)
+    grid.add_column("method")
+    for column in comparison.columns:
+        grid.add_column(Text(column), justify="right")
+    for method in comparison.methods:
+        cells = [_cell(entry, protocol, comparison.metric) for entry in comparison.of(method)]
+        grid.add_row(Text(show_name(method)), *cells)
+    return grid
+
+
+def _cell(entry: Entry, protocol: str, metric: str) -> Any:
+    from rich.text import Text
+
+    cell = (entry.paper if protocol == "paper" else entry.fair)[metric]
+    ours = Text(cell.text(), style="bold" if cell.best else "")
+    if protocol == "paper" and entry.printed is not None:
+        return Text(f"{entry.printed.mean:.1f} / ") + ours
+    return ours

@@ -1,0 +1,76 @@
+"""Suites from files: those of the package by name, a user's own by path, each of which may extend another."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+from wcll.checks import InputError, choice
+from wcll.experiments.lines import Lines
+from wcll.experiments.reading import Reader
+from wcll.experiments.suite import Suite
+
+_PACKAGED = resources.files("wcll.experiments") / "suites"
+
+
+def packaged_suites() -> list[str]:
+    """The suites that come with the package."""
+    return [name for name in _packaged() if not name.startswith("_")]
+
+
+def load_suite(name: str) -> Suite:
+    """A suite of the package by name, or a ``.toml`` file."""
+    if not _is_file(name):
+        choice("suite", name, packaged_suites())
+    return _load(name, Path(), ()).whole()
+
+
+def load_base(name: str) -> Suite:
+    """A suite of the package that is not run as it is, by its name, which begins with _."""
+    return _load(name, Path(), ()).suite
+
+
+def parse_suite(text: str, name: str, file: str = "suite") -> Suite:
+    """Read a suite; whatever is wrong is said with its line."""
+    return _parse(text, name, file, Path(), ()).whole()
+
+
+def _packaged() -> list[str]:
+    """All of the package; those whose names begin with _ are there to be extended."""
+    return sorted(item.name.removesuffix(".toml") for item in _PACKAGED.iterdir() if item.name.endswith(".toml"))
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".toml") or Path(name).is_file()
+
+
+def _load(name: str, folder: Path, heirs: tuple[str, ...]) -> Reader:
+    """A suite by name, or a file beside those of ``folder``; ``heirs`` are the files that extend it."""
+    if not _is_file(name):
+        known = choice("suite", name, _packaged())
+        return _parse((_PACKAGED / f"{known}.toml").read_text(encoding="utf-8"), known, f"{known}.toml", folder, heirs)
+    path = folder / name
+    if not path.is_file():
+        raise InputError("suite", "a file", f"{path}, which {'is a folder' if path.is_dir() else 'does not exist'}")
+    if str(path.resolve()) in heirs:
+        raise InputError("extends", "a suite that does not extend this one in turn", repr(name))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(path.name, "UTF-8 text", f"byte {error.start} that is not") from None
+    return _parse(text, path.stem, path.name, path.parent, (*heirs, str(path.resolve())))
+
+
+def _parse(text: str, name: str, file: str, folder: Path, heirs: tuple[str, ...]) -> Reader:
+    try:
+        plain = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(file, "TOML", str(error)) from None
+    lines, base = Lines(text, file), None
+    if "extends" in plain:
+        with lines.at((), "extends"):
+            if not isinstance(plain["extends"], str):
+                raise InputError("extends", "the name of a suite, or a .toml file", repr(plain["extends"]))
+            base = _load(plain["extends"], folder, heirs).suite
+    return Reader(plain, lines, name, base)

@@ -1,0 +1,66 @@
+"""Every number that the paper prints in tables 2 to 7."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+
+@dataclass(frozen=True)
+class Published:
+    """One printed number, in percent; classes are counted from 0, where the paper counts from 1."""
+
+    table: int
+    dataset: str
+    classes: int
+    p: float | None
+    minority: str  #: the imbalanced classes, separated by spaces
+    method: str
+    mean: float
+    std: float | None
+    trials: int
+
+    def text(self) -> str:
+        """``72.30 ± 1.23``, as printed."""
+        return f"{self.mean:.2f}" + (f" ± {self.std:.2f}" if self.std is not None else "")
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """All of them, in the paper's order.
+
+    >>> len(published())
+    232
+    """
+    text = (resources.files("wcll.paper") / "published.csv").read_text(encoding="utf-8")
+    return tuple(_number(row) for row in csv.DictReader(text.splitlines()))
+
+
+@cache
+def _by_place() -> dict[tuple[int, str, float | None, str, str], Published]:
+    return {(one.table, one.dataset, one.p, one.minority, one.method): one for one in published()}
+
+
+def find(table: int, dataset: str, p: float, minority: str, method: str) -> Published | None:
+    """The number that a table prints for a method in a setting, None where it prints none.
+
+    >>> find(2, "mnist", 2.0, "0", "wcll").mean
+    72.3
+    """
+    return _by_place().get((table, dataset, p, minority, method))
+
+
+def _number(row: dict[str, str]) -> Published:
+    return Published(
+        table=int(row["table"]),
+        dataset=row["dataset"],
+        classes=int(row["classes"]),
+        p=float(row["p"]) if row["p"] else None,
+        minority=row["minority"],
+        method=row["method"],
+        mean=float(row["mean"]),
+        std=float(row["std"]) if row["std"] else None,
+        trials=int(row["trials"]),
+    )

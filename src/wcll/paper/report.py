@@ -1,0 +1,166 @@
+"""The report: every published number beside ours, a verdict on every claim, and how it all came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
+from wcll.paper.compare import CLOSE, Comparison, Entry, mean_absolute, rank_agreement, show_name
+from wcll.paper.findings import findings
+from wcll.paper.reproduction import Reproduction, made
+from wcll.paper.search import NAME, RIVAL, SIZES, Fit, Protocol, Search
+from wcll.report.figures import curves_panel
+from wcll.report.page import render
+
+SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes
+CHOSEN = Protocol(RIVAL, 2000, "wcll eq9, declared pi", 5e-4, "last")  #: the one called "paper" here
+VERDICTS = {HOLDS: "hold", FAILS: "do not hold", UNTESTED: "can't be tested"}
+MOST = 10  #: protocols that are listed
+
+
+def render_report(found: Reproduction, ending: str) -> str:
+    """The report as one HTML page (``.html``) or as Markdown (``.md``)."""
+    return render(f"paper{ending}", **contents(found))
+
+
+def contents(found: Reproduction) -> dict[str, Any]:
+    """All that a template shows."""
+    entries, claims = found.entries, judge_all(found)
+    return {
+        "title": "Does the paper hold? WCLL on MNIST",
+        "claims": claims,
+        "verdicts": [(text, sum(claim.verdict == kind for claim in claims)) for kind, text in VERDICTS.items()],
+        "findings": findings(found),
+        "numbers": {
+            "published": len(entries) + len(found.missing),
+            "measured": len(entries),
+            "close": sum(entry.close for entry in entries),
+            "within": sum(entry.within_spread for entry in entries),
+            "wcll": f"{mean_absolute(found.wcll):.1f}",
+            "settings": len(found.wcll),
+            "points": f"{CLOSE:g}",
+        },
+        "shade": _shade,
+        "tables": [_table(table) for table in found.tables],
+        "extras": [_table(found.parts[name]) for name in ("bases", "sizes")],
+        "panels": _panels(found.parts["figure3"]),
+        "figure_methods": [show_name(method) for method in found.parts["figure3"].methods],
+        "search": _search(found.search),
+        "made": [*made(part.results for part in found.parts.values()), *_search_made(found.search)],
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method of a table."""
+
+    name: str
+    entries: list[Entry]
+    limit: bool
+
+    @property
+    def printed(self) -> list[str]:
+        """As the paper has it."""
+        return [entry.printed.text() if entry.printed else "" for entry in self.entries]
+
+
+def _table(table: Comparison) -> dict[str, Any]:
+    suite = table.results.suite
+    lines = [Line(show_name(m), table.of(m), table.of(m)[0].paper["accuracy"].limit) for m in table.methods]
+    ranks = [
+        (column, *(rank_agreement([table.at(m, column) for m in table.methods], how) for how in ("paper", "fair")))
+        for column in table.columns
+    ]
+    return {
+        "title": suite.title,
+        "trials": table.results.trials,
+        "columns": table.columns,
+        "lines": lines,
+        "rates": [f"{lr:g}" for lr in lines[0].entries[0].rates],
+        "printed": len(table.printed),
+        "close": sum(entry.close for entry in table.printed),
+        "within": sum(entry.within_spread for entry in table.printed),
+        "mean_absolute": mean_absolute(table.printed),
+        "ranks": ranks if len(table.printed) > 3 * len(table.columns) else [],  # fewer have no order
+        "limits": any(line.limit for line in lines),
+    }
+
+
+def _shade(entry: Entry) -> str:
+    """A class for the size of a difference: near, off, far, or very far."""
+    if entry.difference is None:
+        return ""
+    return ("near", "off", "far", "wrong")[sum(abs(entry.difference) > limit for limit in SHADES)]
+
+
+def _panels(figure: Comparison) -> list[tuple[str, str]]:
+    panels = []
+    for column in figure.columns:
+        curves = {}
+        for method in figure.methods:
+            axes = (next(c for c in figure.results.suite.columns if c.title == column),
+                    next(r for r in figure.results.suite.rows if r.title == method))  # fmt: skip
+            keys = [figure.results.suite.candidates(*axes, seed)[0].key for seed in figure.results.seeds]
+            curves[show_name(method)] = np.array([figure.results.runs[key].curve for key in keys])
+        panels.append((column, curves_panel(f"{column}: accuracy on the imbalanced class by epoch", curves)))
+    return panels
+
+
+def _search(search: Search) -> dict[str, Any]:
+    ranked = search.ranked(search.readings)
+    whole = [fit for fit in ranked if fit.cells == len(search.base.columns)]
+    chosen = next(i for i, fit in enumerate(whole, 1) if fit.protocol == CHOSEN)
+    first = {fit.protocol.generator: fit for fit in reversed(ranked)}
+    close = [fit for fit in whole if fit.distance <= CLOSE]
+    shown = [*whole[:MOST], *([whole[chosen - 1]] if chosen > MOST else [])]
+    rates = search.base.grid["lr"]
+    shared = search.together([CHOSEN.loss, *search.rivals])
+    return {
+        "protocols": len(ranked),
+        "close": sum(fit.distance <= CLOSE for fit in ranked),
+        "rank": chosen,
+        "nearest": min((_fit(search, fit) for fit in close), key=lambda fit: fit["rivals"]),
+        "close_whole": len(close),
+        "whole": len(whole),
+        "best": [_fit(search, fit) for fit in shown],
+        "generators": [_fit(search, first[name]) for name in dict.fromkeys(fit.protocol.generator for fit in ranked)],
+        "sizes": SIZES,
+        "readings": [
+            (show_name(loss), [search.distance(replace(CHOSEN, loss=loss, size=size)).distance for size in SIZES])
+            for loss in search.readings
+        ],
+        "rates": [f"{lr:g}" for lr in rates],
+        "rivals": [
+            (show_name(loss.split(" ")[0]), [
+                [search.distance(replace(CHOSEN, loss=loss, size=size, lr=lr)).distance for lr in rates]
+                for size in (1000, CHOSEN.size)
+            ])
+            for loss in [CHOSEN.loss, *search.rivals]
+        ],
+        "together": [(one, distance) for one, distance in shared[:5]],
+        "cells": len(search.base.columns),
+    }  # fmt: skip
+
+
+def _fit(search: Search, fit: Fit) -> dict[str, Any]:
+    """A protocol, how far WCLL is from print under it, and how far its rivals are under the same."""
+    rivals = fmean(search.distance(replace(fit.protocol, loss=loss)).distance for loss in search.rivals)
+    return {
+        "protocol": fit.protocol,
+        "loss": show_name(fit.protocol.loss),
+        "distance": fit.distance,
+        "cells": fit.cells,
+        "rivals": rivals,
+        "chosen": fit.protocol == CHOSEN,
+    }
+
+
+def _search_made(search: Search) -> list[tuple[str, str]]:
+    about = search.made
+    versions = ", ".join(f"{name} {about[name]}" for name in ("wcll", "torch", "numpy", "python"))
+    text = f"{about['seconds']:.0f} s of training on {about['device']}; {versions}"
+    return [(str(about.get("command", f"wcll paper {NAME}")), text)]

@@ -1,0 +1,120 @@
+"""Result files: the summaries of a suite's runs, with the version of the suite and how they were made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from wcll.atomic import replacing
+from wcll.checks import InputError
+from wcll.experiments import Row, Suite
+from wcll.paper.summary import FIELDS, Summary, summarise
+
+CURVES = ("figure3",)  #: suites whose runs are shown epoch by epoch
+MADE = ("device", "wcll", "torch", "numpy", "python", "commit")  #: what files say of their runs
+
+
+@dataclass(frozen=True)
+class Results:
+    """The runs of one suite."""
+
+    suite: Suite
+    trials: int
+    runs: Mapping[str, Summary]
+    made: Mapping[str, Any]  #: the command, and where it ran
+
+    @property
+    def seeds(self) -> range:
+        """Seeds count from 0."""
+        return range(self.trials)
+
+
+def version(keys: Iterable[str]) -> str:
+    """A hash of runs: another setting, grid, row, column or revision of a loss gives another."""
+    return blake2b("".join(keys).encode(), digest_size=12).hexdigest()
+
+
+def keys_of(suite: Suite, trials: int) -> list[str]:
+    """The keys of all runs of a suite, each once."""
+    return list(dict.fromkeys(trial.key for trial in suite.all_trials(range(trials))))
+
+
+def summaries(suite: Suite, rows: Iterable[Row]) -> dict[str, Summary]:
+    """Runs by key."""
+    return {row.key: summarise(row, curve=suite.name in CURVES) for row in rows}
+
+
+def make_results(suite: Suite, trials: int, rows: Sequence[Row], command: str) -> Results:
+    """The results of a suite from its finished runs."""
+    return Results(suite, trials, summaries(suite, rows), {"command": command, **made_of(rows)})
+
+
+def made_of(rows: Sequence[Row]) -> dict[str, Any]:
+    """Where runs were made: every value that occurs, the training time, and the data."""
+    made = {name: sorted({str(row.provenance.get(name, "")) for row in rows} - {""}) for name in MADE}
+    data = {(row.config["dataset"], row.provenance["data"]["official"]) for row in rows}
+    return {
+        **{name: ", ".join(values) for name, values in made.items()},
+        "seconds": round(sum(row.provenance["seconds"] for row in rows), 1),
+        "data": [f"{name}{'' if official else ' (not the official file)'}" for name, official in sorted(data)],
+    }
+
+
+def write_results(results: Results, path: Path) -> None:
+    """One run a line."""
+    keys = keys_of(results.suite, results.trials)
+    if lacking := [key for key in keys if key not in results.runs]:
+        raise InputError("--results", f"all {len(keys)} runs of {results.suite.name}", f"{len(lacking)} missing")
+    lines = [json.dumps(results.runs[key].to_list(), separators=(",", ":")) for key in keys]
+    head = {
+        "suite": results.suite.name,
+        "version": version(keys),
+        "trials": results.trials,
+        "made": results.made,
+        "fields": FIELDS,
+    }
+    write_lines(path, head, "runs", lines)
+
+
+def write_lines(path: Path, head: Mapping[str, Any], name: str, lines: Sequence[str]) -> None:
+    """A JSON file whose last item is a list with one entry a line, so that versions of it can be compared."""
+    text = json.dumps(head, indent=1)[:-2] + f',\n "{name}": [\n' + ",\n".join(lines) + "\n]\n}\n"
+    with replacing(path, "--results") as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def read_results(path: Path, suite: Suite) -> Results:
+    """The results of a suite; runs of another version of it are refused."""
+    plain = read_file(path, suite.name)
+    try:
+        trials, runs = int(plain["trials"]), [Summary.from_list(run) for run in plain["runs"]]
+        made = dict(plain["made"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}") from None
+    check_version(path, suite.name, [run.key for run in runs], plain, keys_of(suite, trials))
+    return Results(suite, trials, {run.key: run for run in runs}, made)
+
+
+def read_file(path: Path, name: str) -> dict[str, Any]:
+    """The JSON of a result file."""
+    command = f"wcll paper {name} --results {path.parent}"
+    if not path.is_file():
+        raise InputError(str(path), f"the results of {name}", "no such file", f"make it with: {command}")
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(str(path), "a file that 'wcll paper' wrote", str(error)) from None
+    if not isinstance(plain, dict) or plain.get("suite") != name:
+        raise InputError(str(path), f"the results of {name}", "those of something else", f"make them with: {command}")
+    return plain
+
+
+def check_version(path: Path, name: str, keys: list[str] | None, plain: dict[str, Any], wanted: list[str]) -> None:
+    """Fail unless the file's runs are those of the suite as it is now."""
+    if plain.get("version") != version(wanted) or (keys is not None and keys != wanted):
+        raise InputError(str(path), f"runs of the suite {name} as it is now", "those of another version",
+                         f"make them again with: wcll paper {name} --results {path.parent}")  # fmt: skip

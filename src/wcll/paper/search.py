@@ -1,0 +1,192 @@
+"""Which reading of the paper fits its numbers: generators, sizes, losses, rates and epochs, ranked by their distance.
+
+The paper says neither how many images it uses, nor how its complementary labels are drawn, nor which of its formulas is
+trained, nor whether the last or the best epoch is shown. Each combination is run in every MNIST setting of tables 2, 3,
+4 and 6 and compared with what is printed. Closeness to print chooses the protocol, never a rate for a single method.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from wcll.checks import InputError
+from wcll.experiments import Row, Suite, Trial
+from wcll.experiments.loading import load_base
+from wcll.experiments.suite import Axis
+from wcll.paper.published import published
+from wcll.paper.results import check_version, made_of, read_file, version, write_lines
+
+NAME = "search"
+EPOCHS = ("last", "best")  #: the best by TEST accuracy, as papers without a validation set may show it
+SIZES = (1000, 1500, 2000, 3000)  #: images of a majority class
+#: How imbalance may come into complementary labels.
+GENERATORS: dict[str, dict[str, str]] = {
+    "uniform labels of imbalanced classes": {"labels": "uniform"},
+    "inverse-size labels of balanced classes": {"labels": "inverse-size", "imbalance_of": "selector"},
+    "inverse-size labels of imbalanced classes": {"labels": "inverse-size"},
+    "uniform labels, rare classes named less": {"labels": "uniform", "imbalance_of": "ybar"},
+    "uniform labels, rare classes named more": {"labels": "uniform", "imbalance_of": "ybar-inverse"},
+}
+RIVAL = "inverse-size labels of imbalanced classes"
+SMALLEST = 5421  #: images of the rarest digit in MNIST: uniform labels name every digit about as often
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One reading."""
+
+    generator: str
+    size: int
+    loss: str  #: a row of the suite
+    lr: float
+    epoch: str
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Which data it is trained on."""
+        return self.generator, self.size
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How far a protocol is from the published numbers, in points."""
+
+    protocol: Protocol
+    distance: float
+    cells: int  #: settings that could be compared
+
+
+@dataclass(frozen=True)
+class Search:
+    """Measured accuracies, in percent, by protocol and setting."""
+
+    base: Suite
+    figures: Mapping[tuple[Protocol, str], float]
+    made: Mapping[str, Any]
+
+    def distance(self, protocol: Protocol) -> Fit:
+        """The mean absolute difference over the settings that the paper prints and the data allow."""
+        differences = []
+        for column in self.base.columns:
+            printed, ours = printed_mean(protocol.loss, column), self.figures.get((protocol, column.title))
+            if printed is not None and ours is not None:
+                differences.append(abs(ours - printed))
+        return Fit(protocol, fmean(differences) if differences else float("nan"), len(differences))
+
+    def ranked(self, losses: Sequence[str]) -> list[Fit]:
+        """Protocols of some losses, the closest first."""
+        protocols = dict.fromkeys(protocol for protocol, _ in self.figures if protocol.loss in losses)
+        return sorted((self.distance(protocol) for protocol in protocols), key=lambda fit: fit.distance)
+
+    def together(self, losses: Sequence[str]) -> list[tuple[Protocol, float]]:
+        """One generator, size, rate and epoch for all of some losses, the closest first; the mean over losses."""
+        shared = dict.fromkeys(replace(protocol, loss="") for protocol, _ in self.figures)
+        fits = [
+            (one, fmean(self.distance(replace(one, loss=loss)).distance for loss in losses))
+            for one in shared
+        ]  # fmt: skip
+        return sorted(fits, key=lambda pair: pair[1])
+
+    @property
+    def readings(self) -> list[str]:
+        """The rows of WCLL."""
+        return [row.title for row in self.base.rows if row.title.startswith("wcll")]
+
+    @property
+    def rivals(self) -> list[str]:
+        """The rows of other methods."""
+        return [row.title for row in self.base.rows if not row.title.startswith("wcll")]
+
+
+def printed_mean(loss: str, column: Axis) -> float | None:
+    """What the paper prints for a row in a setting; table 2 before table 6, which repeats it."""
+    minority = " ".join(map(str, column.settings["minority"]))
+    for one in published():
+        same = one.dataset == "mnist" and one.p == column.settings["p"] and one.minority == minority
+        if same and one.method == loss.split(" ")[0]:
+            return one.mean
+    return None
+
+
+def base_suite() -> Suite:
+    """Every setting and every loss."""
+    return replace(load_base("_search"), name=NAME)
+
+
+def variants(base: Suite) -> Iterator[tuple[str, int, Suite]]:
+    """A suite for every generator and size, with the settings that MNIST has images for."""
+    for (generator, settings), size in product(GENERATORS.items(), SIZES):
+        suite = replace(base, settings={**base.settings, **settings, "n_majority": size})
+        columns = tuple(column for column in base.columns if _possible(suite.candidates(column, base.rows[0], 0)[0]))
+        yield generator, size, replace(suite, columns=columns)
+
+
+def _possible(trial: Trial) -> bool:
+    """Whether uniform labels name the rare classes often enough to be kept as often as asked."""
+    if trial.imbalance_of != "ybar-inverse":
+        return True
+    p, rare, size = trial.p or 1.0, len(trial.minority or ()), trial.n_majority or 0
+    n = size * (10 - rare + rare / p)
+    return n * p / (rare * p + 10 - rare) < 0.97 * SMALLEST
+
+
+def search_trials(base: Suite, trials: int) -> list[Trial]:
+    """Every run."""
+    return [trial for _, _, suite in variants(base) for trial in suite.all_trials(range(trials))]
+
+
+def measure(base: Suite, trials: int, rows: Mapping[str, Row]) -> Search:
+    """Mean accuracies over trials from finished runs; settings with runs missing are left out."""
+    figures: dict[tuple[Protocol, str], float] = {}
+    for generator, size, suite in variants(base):
+        for column, row in product(suite.columns, suite.rows):
+            for lr in suite.grid["lr"]:
+                keys = [suite.candidates(column, row, seed, {"lr": lr})[0].key for seed in range(trials)]
+                if not all(key in rows for key in keys):
+                    continue
+                curves = [100 * rows[key].curve("accuracy") for key in keys]
+                shown = fmean(curve[-1] for curve in curves), fmean(curve.max() for curve in curves)
+                for epoch, value in zip(EPOCHS, shown, strict=True):
+                    figures[Protocol(generator, size, row.title, lr, epoch), column.title] = round(float(value), 2)
+    return Search(base, figures, made_of(list(rows.values())))
+
+
+def write_search(search: Search, trials: int, command: str, path: Path) -> None:
+    """One line for every generator, size, setting and loss: last epochs by rate, then best epochs by rate."""
+    keys = [trial.key for trial in search_trials(search.base, trials)]
+    lines = []
+    for generator, size, suite in variants(search.base):
+        for column, row in product(suite.columns, suite.rows):
+            protocols = [Protocol(generator, size, row.title, lr, e) for e in EPOCHS for lr in suite.grid["lr"]]
+            try:
+                values = [search.figures[protocol, column.title] for protocol in protocols]
+            except KeyError:
+                raise InputError("--results", f"all {len(keys)} runs of the search", "some missing") from None
+            lines.append(json.dumps([generator, size, column.title, row.title, *values], separators=(",", ":")))
+    made = {"command": command, **search.made}
+    write_lines(path, {"suite": NAME, "version": version(keys), "trials": trials, "made": made}, "figures", lines)
+
+
+def read_search(path: Path) -> Search:
+    """What :func:`write_search` wrote."""
+    base, plain = base_suite(), read_file(path, NAME)
+    try:
+        trials, lines, made = int(plain["trials"]), plain["figures"], dict(plain["made"])
+        check_version(path, NAME, None, plain, [trial.key for trial in search_trials(base, trials)])
+        rates = base.grid["lr"]
+        figures = {
+            (Protocol(generator, size, loss, lr, epoch), column): value
+            for generator, size, column, loss, *values in lines
+            for (epoch, lr), value in zip(product(EPOCHS, rates), values, strict=True)
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}") from None
+    return Search(base, figures, made)
