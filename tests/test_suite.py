@@ -14,6 +14,7 @@ from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.experiments import Trial, load_suite, packaged_suites, parse_suite, plan
 from wcll.experiments.plan import in_step
+from wcll.experiments.suite import Axis
 
 LEAST = {"dataset": "digits", "loss": "wcll", "lr": 1e-3, "seed": 0}
 
@@ -192,3 +193,113 @@ def test_on_a_gpu_only_what_may_be_alike_is_handed_out_together():
     )
     double = plan(list(parse_suite(SMALL.replace("float64", "float32"), "small").all_trials()), together=64)
     assert len(in_step([*units, *double], torch.device("cuda"))) == 8  # one precision at a time
+
+
+# --- suites that extend others ---------------------------------------------------------------------------------------
+
+
+def written(folder, **files):
+    for name, text in files.items():
+        (folder / f"{name}.toml").write_text(text)
+    return str(folder / f"{name}.toml")  # the last
+
+
+BASE = """
+title = "Base"
+about = "Of the base."
+trials = 2
+[settings]
+dataset = "digits"
+epochs = 3
+n_majority = 50
+[grid]
+lr = [1e-3, 1e-2]
+weight_decay = [0.0, 1e-4]
+[[rows]]
+loss = "pc"
+[[tables]]
+title = "chosen"
+select = "label-free"
+"""
+
+
+def test_a_suite_takes_the_parts_of_another_and_adds_its_own(tmp_path):
+    own = """
+extends = "base.toml"
+title = "Own"
+[settings]
+epochs = 5
+weight_decay = 1e-5
+[grid]
+batch_size = [32, 64]
+[[columns]]
+labels = "inverse-size"
+[[rows]]
+loss = "wcll"
+[[tables]]
+title = "last"
+at = { lr = 1e-2, batch_size = 32 }
+"""
+    suite = load_suite(written(tmp_path, base=BASE, own=own))
+    assert (suite.name, suite.title, suite.about, suite.trials) == ("own", "Own", "Of the base.", 2)
+    assert suite.settings == {"dataset": "digits", "epochs": 5, "n_majority": 50, "weight_decay": 1e-5}
+    assert suite.grid == {"lr": [1e-3, 1e-2], "batch_size": [32, 64]}
+    assert [row.title for row in suite.rows] == ["pc", "wcll"]
+    assert [column.title for column in suite.columns] == ["labels = inverse-size"]
+    assert [spec.title for spec in suite.tables] == ["chosen", "last"]
+    assert {trial.epochs for trial in suite.all_trials([0])} == {5}
+    base = load_suite(str(tmp_path / "base.toml"))
+    assert base.columns == (Axis("", {}),)  # by itself it has one column
+
+
+def test_a_file_of_ones_own_may_extend_a_suite_of_the_package(tmp_path):
+    own = 'extends = "table2"\ntrials = 1\n[settings]\nepochs = 2\nlr = 1e-3\n'
+    suite = load_suite(written(tmp_path, own=own))
+    packaged = load_suite("table2")
+    assert suite.rows == packaged.rows
+    assert len(list(suite.all_trials())) * 20 == len(list(packaged.all_trials()))
+    assert {trial.lr for trial in suite.all_trials()} == {1e-3}
+
+
+def test_a_grid_takes_the_place_of_a_setting(tmp_path):
+    base = BASE.replace("[grid]", "batch_size = 16\n[grid]")
+    own = 'extends = "base.toml"\n[grid]\nbatch_size = [32, 64]\n'
+    suite = load_suite(written(tmp_path, base=base, own=own))
+    assert {trial.batch_size for trial in suite.all_trials([0])} == {32, 64}
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ('extends = 3', "own.toml, line 1: extends: expected the name of a suite, or a .toml file, got 3"),
+        ('title = "x"\nextends = "tabel2"', "own.toml, line 2: suite: expected one of .* did you mean 'table2'"),
+        ('extends = "no.toml"', "own.toml, line 1: suite: expected a file, got .*no.toml, which does not exist"),
+        ('extends = "own.toml"', "own.toml, line 1: extends: expected a suite that does not extend this one in turn"),
+        ('extends = "base.toml"\n[[rows]]\nloss = "pc"', "own.toml, line 2: title: expected a different one for each"),
+        ('extends = "base.toml"\n[[rows]]\nloss = "pcc"', "own.toml, line 3: loss: expected one of"),
+        ('extends = "base.toml"\n[settings]\np = 2', "own.toml, line 2: imbalance: expected 'eq6'"),
+        ('extends = "base.toml"\n[settings]\nvalidation = 0', "own.toml, line 3: validation: expected held-out labels"),
+        ('extends = "base.toml"\n[[tables]]\ntitle = "chosen"', "own.toml, line 3: title: expected a different one|line 2: at"),
+        ('extends = "base.toml"\n[[tables]]\nat = { lr = 3 }', "own.toml, line 3: at lr: expected one of the grid's values"),
+        ('extends = "_mnist"', "own.toml: expected at least one \\[\\[rows\\]\\] table"),
+        ('extends = "_paper"\n[settings]\np = 2\nminority = [0]\n[grid]\nbatch_size = [1, 2]\n[[rows]]\nloss = "pc"', "own.toml, line 5: at: expected a value of batch_size"),
+    ],
+)  # fmt: skip
+def test_what_may_be_wrong_with_extending(own, message, tmp_path, capsys):
+    assert run(["run", written(tmp_path, base=BASE, own=own), "--store", str(tmp_path / "s.sqlite")]) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "s.sqlite").exists()
+
+
+def test_two_files_that_extend_each_other(tmp_path, capsys):
+    path = written(tmp_path, a='extends = "b.toml"', b='extends = "a.toml"')
+    assert run(["run", path]) == 2
+    assert "does not extend this one in turn" in capsys.readouterr().err
+
+
+def test_what_is_there_to_be_extended_is_not_run(capsys):
+    assert not any(name.startswith("_") for name in packaged_suites())
+    assert run(["run", "_methods"]) == 2
+    assert "suite: expected one of" in capsys.readouterr().err

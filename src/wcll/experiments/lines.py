@@ -68,8 +68,9 @@ class Lines:
         try:
             yield
         except InputError as error:
-            found = [line for section in sections if (line := self.find(section, error.argument))]
-            self._raise(error, found[0] if found else self.find(sections[0]))
+            keys = (error.argument, "")  # the setting; or else a section
+            found = [line for key in keys for section in sections if (line := self.find(section, key))]
+            self._raise(error, found[0] if found else None)
 
     def _raise(self, error: InputError, line: int | None) -> None:
         place = f"{self.file}, line {line}" if line else self.file

@@ -88,7 +88,9 @@ def _watch(
         left = _epochs(waiting, store)
         while not over.wait(LOOK):
             said = sum(_number(tally) for tally in tallies)
-            progress(min(max(said, left - _epochs(waiting, store)), left), left)
+            done = min(max(said, left - _epochs(waiting, store)), left)
+            if done:  # the clock starts when the workers do: starting them takes seconds
+                progress(done, left)
 
 
 def _number(tally: Path) -> int:
