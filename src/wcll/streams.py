@@ -12,7 +12,7 @@ from wcll.checks import InputTypeError, choice
 if TYPE_CHECKING:
     import torch
 
-STAGES = ("imbalance", "labels", "validation", "test", "init", "batches", "dropout", "augment")
+STAGES = ("imbalance", "labels", "validation", "test", "init", "batches", "dropout", "augment", "theory")
 
 RandomState = int | np.random.Generator | None
 

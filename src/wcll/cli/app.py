@@ -9,7 +9,7 @@ import typer
 
 from wcll import __version__
 from wcll.checks import InputError
-from wcll.cli import data, demo, methods, paper, results, simulate, suites
+from wcll.cli import bound, data, demo, methods, paper, results, simulate, suites
 from wcll.cli.output import STOPPED
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
@@ -27,6 +27,7 @@ app.command("simulate")(simulate.simulate)
 app.command("run")(suites.run)
 app.command("report")(suites.report)
 app.add_typer(paper.app, name="paper")
+app.add_typer(bound.app, name="bound")
 app.add_typer(results.app, name="results")
 app.add_typer(data.app, name="data")
 

@@ -26,6 +26,7 @@ SUITES = {
     "table5": "Weights that do not match pi.",
     "table6": "Resampling instead of weights.",
     "figure3": "Accuracy on the imbalanced class, epoch by epoch.",
+    "steady": "The same with more trials, for claims on the step from p = 2 to 2.5.",
     "bases": "WCLL with other ordinary losses, linear and MLP.",
     "sizes": "WCLL with fewer and more images.",
 }
@@ -82,6 +83,8 @@ def search(
     from wcll.paper.search import NAME, base_suite, measure, search_trials, write_search
 
     base = base_suite()
+    if results is not None:
+        _check_folder(results)
     wanted = search_trials(base, trials or base.trials)
     work = Work(store, data, workers(device, 1, processes, memory), dry_run)
     if not train_missing(base.title, wanted, work):
@@ -93,7 +96,8 @@ def search(
         one = fit.protocol
         console().print(f"{fit.distance:5.1f}  {one.loss}; {one.generator}, {one.size}; {one.lr:g}, {one.epoch} epoch")
     if results is not None:
-        write_search(found, trials or base.trials, _made_by(NAME, trials), _folder(results) / f"{NAME}.json")
+        results.mkdir(parents=True, exist_ok=True)
+        write_search(found, trials or base.trials, _made_by(NAME, trials), results / f"{NAME}.json")
 
 
 @app.command("report")
@@ -139,7 +143,8 @@ def _run(suites: Sequence[Suite], trials: int | None, work: Work, folder: Path |
 
     wanted = [trial for suite in suites for trial in suite.all_trials(range(trials or suite.trials))]
     title = suites[0].title if len(suites) == 1 else "The paper"
-    target = None if folder is None else _folder(folder)
+    if folder is not None:
+        _check_folder(folder)
     if not train_missing(title, wanted, work):
         return
     with Store(work.store) as finished:
@@ -148,22 +153,22 @@ def _run(suites: Sequence[Suite], trials: int | None, work: Work, folder: Path |
             rows = list(rows_of(suite, finished, range(count)).values())
             made = make_results(suite, count, rows, _made_by(suite.name, trials))
             print_comparison(compare(made))
-            if target is not None:
-                write_results(made, target / f"{suite.name}.json")
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                write_results(made, folder / f"{suite.name}.json")
 
 
 def _made_by(name: str, trials: int | None) -> str:
     return f"wcll paper {name}" + (f" --trials {trials}" if trials else "")
 
 
-def _folder(folder: Path) -> Path:
+def _check_folder(folder: Path) -> None:
+    """Whether a folder can be made, before hours of training."""
     from wcll.checks import InputError
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError("--results", "a folder", f"{folder} ({error.strerror})") from None
-    return folder
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError("--results", "a folder", f"{folder}, of which {there} is a file")
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -175,7 +180,10 @@ def print_comparison(comparison: Comparison) -> None:
     screen = console()
     screen.print(suite.title, style="bold")
     beside = "paper / ours" if comparison.printed else "ours"
-    for protocol, head in (("paper", f"{beside}: the paper's protocol"), ("fair", "ours: the fair protocol")):
+    heads = {"paper": f"{beside}: the paper's protocol", "fair": "ours: the fair protocol"}
+    if not suite.grid:  # one rate: nothing is chosen
+        del heads["fair"]
+    for protocol, head in heads.items():
         screen.print(f"{head}, {comparison.metric_title} in percent")
         screen.print(_grid(comparison, protocol))
         screen.print()

@@ -42,7 +42,8 @@ def _packaged() -> list[str]:
 
 
 def _is_file(name: str) -> bool:
-    return name.endswith(".toml") or Path(name).is_file()
+    """Names of the package are never files: a file that happens to be here must not take their place."""
+    return name.endswith(".toml") or (name not in _packaged() and Path(name).is_file())
 
 
 def _load(name: str, folder: Path, heirs: tuple[str, ...]) -> Reader:

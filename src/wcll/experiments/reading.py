@@ -56,20 +56,28 @@ class Reader:
 
     def _try_all(self, suite: Suite) -> None:
         """Settings must fit together in every cell; if not, say where one of them stands."""
-        with self.lines.at(("grid",)):
-            for spec in self.base.tables:
-                _check_open(suite.grid, dict(spec.at), spec.select)
-        first = (
-            -len(self.base.columns),
-            -len(self.base.rows),
-        )  # those of the suite that is extended are not in this file
-        columns = suite.columns or (Axis("", {}),)
-        for (i, column), (j, row) in product(enumerate(columns, first[0]), enumerate(suite.rows, first[1])):
+        for spec in self.base.tables:
+            self._check_inherited(spec, suite)
+        columns = enumerate(suite.columns, -len(self.base.columns))  # below 0: stands in the file that is extended
+        rows = enumerate(suite.rows, -len(self.base.rows))
+        for (i, column), (j, row) in product(columns, rows):
             with self.lines.somewhere((("rows", j), ("columns", i), ("grid",), ("settings",))):
                 trials = suite.candidates(column, row, 0)
                 if trials[0].validation == 0 and any(spec.select == "label-free" for spec in suite.tables):
                     raise InputError("validation", "held-out labels for select = 'label-free'", 0,
                                      "set validation, or select = 'last' in [[tables]]")  # fmt: skip
+
+    def _check_inherited(self, spec: TableSpec, suite: Suite) -> None:
+        """A table of the suite that is extended must mean what it says with this file's grid and settings."""
+        for key, value in spec.at:
+            with self.lines.somewhere((("grid",), ("settings",))):
+                if key in suite.settings and suite.settings[key] != value:
+                    raise InputError(key, f"{value}, which the table {spec.title!r} is about", suite.settings[key],
+                                     "extend a suite without that table")  # fmt: skip
+                if key in suite.grid and value not in suite.grid[key]:
+                    raise InputError(key, f"{value} among the values, for the table {spec.title!r}", suite.grid[key])
+        with self.lines.at(("grid",)):
+            _check_open(suite.grid, dict(spec.at), spec.select)
 
     def _table(self, part: str) -> Settings:
         value = self.plain.get(part, {})

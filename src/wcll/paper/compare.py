@@ -27,7 +27,6 @@ class Entry:
     paper: dict[str, Cell]  #: metric -> figures of the paper's protocol
     fair: dict[str, Cell]  #: metric -> figures of the fair protocol
     rates: dict[float, Cell]  #: rate -> accuracy of the last epoch
-    best: Cell  #: accuracy of the best epoch at the best rate by TEST labels
 
     @property
     def difference(self) -> float | None:
@@ -47,11 +46,6 @@ class Entry:
         if self.difference is None or self.printed is None or self.printed.std is None:
             return False
         return abs(self.difference) <= CLOSE * self.printed.std
-
-    @property
-    def competes(self) -> bool:
-        """Whether it is one of the paper's ten methods."""
-        return self.method in METHODS
 
 
 #: The methods that the paper compares, in its order.
@@ -146,7 +140,7 @@ def mean_absolute(entries: Sequence[Entry]) -> float:
 
 def _entry(results: Results, row: Axis, column: Axis, paper: TableSpec, fair: TableSpec) -> Entry:
     suite = results.suite
-    looks: dict[str, dict[int, Look]] = {"paper": {}, "fair": {}, "best": {}}
+    looks: dict[str, dict[int, Look]] = {"paper": {}, "fair": {}}
     rates: dict[float, dict[int, float]] = {}
     diverged = False
     for seed in results.seeds:
@@ -157,7 +151,6 @@ def _entry(results: Results, row: Axis, column: Axis, paper: TableSpec, fair: Ta
             diverged |= fixed[0].diverged
         if tried:
             looks["fair"][seed] = chosen(tried).chosen
-            looks["best"][seed] = max((run.best for run in tried), key=lambda look: look.accuracy)
         for trial, run in zip(suite.candidates(column, row, seed), tried, strict=False):
             rates.setdefault(trial.lr, {})[seed] = run.last.accuracy
     truth = any(trial.sees_truth for trial in suite.candidates(column, row, 0))
@@ -176,7 +169,6 @@ def _entry(results: Results, row: Axis, column: Axis, paper: TableSpec, fair: Ta
         paper=cells("paper"),
         fair=cells("fair"),
         rates={lr: _cell(values, results, truth) for lr, values in rates.items()},
-        best=cells("best")["accuracy"],
     )
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from wcll.experiments.suite import Axis
+from wcll.losses import LOSSES
 from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
 from wcll.paper.compare import CLOSE, Comparison, Entry, mean_absolute, rank_agreement, show_name
 from wcll.paper.findings import findings
-from wcll.paper.reproduction import Reproduction, made
-from wcll.paper.search import NAME, RIVAL, SIZES, Fit, Protocol, Search
+from wcll.paper.reproduction import Reproduction
+from wcll.paper.search import RIVAL, SIZES, Fit, Protocol, Search
 from wcll.report.figures import curves_panel
 from wcll.report.page import render
+from wcll.report.tables import BY_RISK, TRUTH, told_notes
 
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes
 CHOSEN = Protocol(RIVAL, 2000, "wcll eq9, declared pi", 5e-4, "last")  #: the one called "paper" here
@@ -49,8 +51,8 @@ def contents(found: Reproduction) -> dict[str, Any]:
         "extras": [_table(found.parts[name]) for name in ("bases", "sizes")],
         "panels": _panels(found.parts["figure3"]),
         "figure_methods": [show_name(method) for method in found.parts["figure3"].methods],
-        "search": _search(found.search),
-        "made": [*made(part.results for part in found.parts.values()), *_search_made(found.search)],
+        "search": _search(found.search) if found.search else None,
+        "made": _made(found),
     }  # fmt: skip
 
 
@@ -59,8 +61,8 @@ class Line:
     """One method of a table."""
 
     name: str
+    mark: str  #: † selected by the 0-1 risk, ‡ sees true labels
     entries: list[Entry]
-    limit: bool
 
     @property
     def printed(self) -> list[str]:
@@ -68,9 +70,16 @@ class Line:
         return [entry.printed.text() if entry.printed else "" for entry in self.entries]
 
 
+def _line(table: Comparison, row: Axis) -> Line:
+    trial = table.results.suite.candidates(table.results.suite.columns[0], row, 0)[0]
+    mark = (BY_RISK if LOSSES[trial.loss].link != "softmax" else "") + (TRUTH if trial.sees_truth else "")
+    return Line(show_name(row.title), mark, table.of(row.title))
+
+
 def _table(table: Comparison) -> dict[str, Any]:
     suite = table.results.suite
-    lines = [Line(show_name(m), table.of(m), table.of(m)[0].paper["accuracy"].limit) for m in table.methods]
+    lines = [_line(table, row) for row in suite.rows]
+    theirs = max((entry.printed.trials for entry in table.printed if entry.printed), default=0)
     ranks = [
         (column, *(rank_agreement([table.at(m, column) for m in table.methods], how) for how in ("paper", "fair")))
         for column in table.columns
@@ -86,7 +95,9 @@ def _table(table: Comparison) -> dict[str, Any]:
         "within": sum(entry.within_spread for entry in table.printed),
         "mean_absolute": mean_absolute(table.printed),
         "ranks": ranks if len(table.printed) > 3 * len(table.columns) else [],  # fewer have no order
-        "limits": any(line.limit for line in lines),
+        "marks": "".join(dict.fromkeys("".join(line.mark for line in lines))),
+        "told": [note.replace("wcll", "WCLL") for note in told_notes(suite)],
+        "fewer": f"The paper has {theirs}." if theirs and table.results.trials < theirs else "",
     }
 
 
@@ -111,21 +122,20 @@ def _panels(figure: Comparison) -> list[tuple[str, str]]:
 
 
 def _search(search: Search) -> dict[str, Any]:
-    ranked = search.ranked(search.readings)
+    ranked, rates = search.ranked(search.readings), search.base.grid["lr"]
     whole = [fit for fit in ranked if fit.cells == len(search.base.columns)]
     chosen = next(i for i, fit in enumerate(whole, 1) if fit.protocol == CHOSEN)
-    first = {fit.protocol.generator: fit for fit in reversed(ranked)}
     close = [fit for fit in whole if fit.distance <= CLOSE]
+    nearest = min(close, key=lambda fit: search.rival_distance(fit.protocol), default=None)
+    first = {fit.protocol.generator: fit for fit in reversed(ranked)}
     shown = [*whole[:MOST], *([whole[chosen - 1]] if chosen > MOST else [])]
-    rates = search.base.grid["lr"]
-    shared = search.together([CHOSEN.loss, *search.rivals])
     return {
         "protocols": len(ranked),
-        "close": sum(fit.distance <= CLOSE for fit in ranked),
+        "close": len(close),
         "rank": chosen,
-        "nearest": min((_fit(search, fit) for fit in close), key=lambda fit: fit["rivals"]),
-        "close_whole": len(close),
         "whole": len(whole),
+        "nearest": None if nearest is None else _fit(search, nearest),
+        "nearest_is_used": nearest is not None and nearest.protocol.place == CHOSEN.place,
         "best": [_fit(search, fit) for fit in shown],
         "generators": [_fit(search, first[name]) for name in dict.fromkeys(fit.protocol.generator for fit in ranked)],
         "sizes": SIZES,
@@ -141,26 +151,35 @@ def _search(search: Search) -> dict[str, Any]:
             ])
             for loss in [CHOSEN.loss, *search.rivals]
         ],
-        "together": [(one, distance) for one, distance in shared[:5]],
+        "together": search.together(CHOSEN.loss)[:5],
         "cells": len(search.base.columns),
     }  # fmt: skip
 
 
 def _fit(search: Search, fit: Fit) -> dict[str, Any]:
-    """A protocol, how far WCLL is from print under it, and how far its rivals are under the same."""
-    rivals = fmean(search.distance(replace(fit.protocol, loss=loss)).distance for loss in search.rivals)
+    """A protocol, how far WCLL and its rivals are from print under it, and under ours in the same settings."""
+    settings = search.settings(fit.protocol)
     return {
         "protocol": fit.protocol,
         "loss": show_name(fit.protocol.loss),
         "distance": fit.distance,
         "cells": fit.cells,
-        "rivals": rivals,
+        "rivals": search.rival_distance(fit.protocol),
+        "ours": search.distance(CHOSEN, settings).distance,
+        "our_rivals": search.rival_distance(CHOSEN, settings),
         "chosen": fit.protocol == CHOSEN,
     }
 
 
-def _search_made(search: Search) -> list[tuple[str, str]]:
-    about = search.made
-    versions = ", ".join(f"{name} {about[name]}" for name in ("wcll", "torch", "numpy", "python"))
-    text = f"{about['seconds']:.0f} s of training on {about['device']}; {versions}"
-    return [(str(about.get("command", f"wcll paper {NAME}")), text)]
+def _made(found: Reproduction) -> list[tuple[str, str]]:
+    """How results came about: each part's command and time, and what made them."""
+    parts = [(part.results.made, f"{part.results.trials} trials, {len(part.results.runs)} runs, ")
+             for part in found.parts.values()]  # fmt: skip
+    parts += [(found.search.made, "")] if found.search else []
+    lines = []
+    for about, size in parts:
+        versions = ", ".join(f"{name} {about[name]}" for name in ("wcll", "torch", "numpy", "python"))
+        commit = f"commit {about['commit']}" if about["commit"] else "an installed package"
+        place = f"{about['seconds']:.0f} s of training on {about['device']}; {versions}; {commit}"
+        lines.append((str(about["command"]), size + place))
+    return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +9,11 @@ from wcll.checks import InputError
 from wcll.experiments import load_suite
 from wcll.paper.compare import Comparison, Entry, compare
 from wcll.paper.published import Published, published
-from wcll.paper.results import Results, read_results
+from wcll.paper.results import read_results
 from wcll.paper.search import NAME, Search, read_search
 
 TABLES = ("table2", "table3", "table4", "table5", "table6")
-SUITES = (*TABLES, "figure3", "bases", "sizes")  #: those of ``wcll paper all``
+SUITES = (*TABLES, "figure3", "steady", "bases", "sizes")  #: those of ``wcll paper all``
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Reproduction:
     """Every suite of the paper, compared."""
 
     parts: dict[str, Comparison]
-    search: Search
+    search: Search | None  #: many runs, which not everybody makes
 
     @property
     def tables(self) -> list[Comparison]:
@@ -56,15 +55,5 @@ def read_reproduction(folder: Path) -> Reproduction:
         raise InputError("--results", "a folder of result files", f"{folder}, which does not exist",
                          f"make it with: wcll paper all --results {folder}")  # fmt: skip
     parts = {name: compare(read_results(folder / f"{name}.json", load_suite(name))) for name in SUITES}
-    return Reproduction(parts, read_search(folder / f"{NAME}.json"))
-
-
-def made(parts: Iterable[Results]) -> list[tuple[str, str]]:
-    """How results came about: each part's command and time, and the versions that made them."""
-    lines = []
-    for results in parts:
-        about = results.made
-        versions = ", ".join(f"{name} {about[name]}" for name in ("wcll", "torch", "numpy", "python"))
-        lines.append((str(about["command"]), f"{results.trials} trials, {len(results.runs)} runs, "
-                      f"{about['seconds']:.0f} s of training on {about['device']}; {versions}"))  # fmt: skip
-    return lines
+    search = folder / f"{NAME}.json"
+    return Reproduction(parts, read_search(search) if search.exists() else None)

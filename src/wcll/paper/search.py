@@ -70,28 +70,42 @@ class Search:
     figures: Mapping[tuple[Protocol, str], float]
     made: Mapping[str, Any]
 
-    def distance(self, protocol: Protocol) -> Fit:
-        """The mean absolute difference over the settings that the paper prints and the data allow."""
-        differences = []
-        for column in self.base.columns:
-            printed, ours = printed_mean(protocol.loss, column), self.figures.get((protocol, column.title))
-            if printed is not None and ours is not None:
-                differences.append(abs(ours - printed))
-        return Fit(protocol, fmean(differences) if differences else float("nan"), len(differences))
+    def distance(self, protocol: Protocol, columns: Sequence[Axis] | None = None) -> Fit:
+        """The mean absolute difference over the settings (of ``columns``) that the paper prints and the data allow."""
+        apart = self._apart(protocol, self.base.columns if columns is None else columns)
+        return Fit(protocol, fmean(apart) if apart else float("nan"), len(apart))
+
+    def rival_distance(self, protocol: Protocol, columns: Sequence[Axis] | None = None) -> float:
+        """The same over all numbers that are printed for the rivals, under the same data, rate and epoch."""
+        wanted = self.base.columns if columns is None else columns
+        apart = [one for loss in self.rivals for one in self._apart(replace(protocol, loss=loss), wanted)]
+        return fmean(apart) if apart else float("nan")
+
+    def _apart(self, protocol: Protocol, columns: Sequence[Axis]) -> list[float]:
+        pairs = [(printed_mean(protocol.loss, c), self.figures.get((protocol, c.title))) for c in columns]
+        return [abs(ours - printed) for printed, ours in pairs if printed is not None and ours is not None]
 
     def ranked(self, losses: Sequence[str]) -> list[Fit]:
         """Protocols of some losses, the closest first."""
         protocols = dict.fromkeys(protocol for protocol, _ in self.figures if protocol.loss in losses)
         return sorted((self.distance(protocol) for protocol in protocols), key=lambda fit: fit.distance)
 
-    def together(self, losses: Sequence[str]) -> list[tuple[Protocol, float]]:
-        """One generator, size, rate and epoch for all of some losses, the closest first; the mean over losses."""
-        shared = dict.fromkeys(replace(protocol, loss="") for protocol, _ in self.figures)
-        fits = [
-            (one, fmean(self.distance(replace(one, loss=loss)).distance for loss in losses))
-            for one in shared
-        ]  # fmt: skip
+    def together(self, loss: str) -> list[tuple[Protocol, float]]:
+        """One protocol for a loss of WCLL and all rivals, the closest first: the mean over all printed numbers.
+
+        Only those that could be run in every setting are compared.
+        """
+        fits = []
+        for fit in self.ranked([loss]):
+            if fit.cells == len(self.base.columns):
+                printed = sum(printed_mean(rival, c) is not None for rival in self.rivals for c in self.base.columns)
+                total = fit.cells * fit.distance + printed * self.rival_distance(fit.protocol)
+                fits.append((fit.protocol, total / (fit.cells + printed)))
         return sorted(fits, key=lambda pair: pair[1])
+
+    def settings(self, protocol: Protocol) -> list[Axis]:
+        """Those in which a protocol could be run."""
+        return [column for column in self.base.columns if (protocol, column.title) in self.figures]
 
     @property
     def readings(self) -> list[str]:
@@ -174,19 +188,28 @@ def write_search(search: Search, trials: int, command: str, path: Path) -> None:
 
 
 def read_search(path: Path) -> Search:
-    """What :func:`write_search` wrote."""
+    """What :func:`write_search` wrote; of this version, and whole."""
     base, plain = base_suite(), read_file(path, NAME)
     try:
         trials, lines, made = int(plain["trials"]), plain["figures"], dict(plain["made"])
         check_version(path, NAME, None, plain, [trial.key for trial in search_trials(base, trials)])
         rates = base.grid["lr"]
         figures = {
-            (Protocol(generator, size, loss, lr, epoch), column): value
+            (Protocol(generator, size, loss, lr, epoch), column): float(value)
             for generator, size, column, loss, *values in lines
             for (epoch, lr), value in zip(product(EPOCHS, rates), values, strict=True)
         }
+        if list(figures) != list(_places(base)):
+            raise ValueError("settings that are missing or not asked for")
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}") from None
     return Search(base, figures, made)
+
+
+def _places(base: Suite) -> Iterator[tuple[Protocol, str]]:
+    """Every protocol in every setting, in the order of the file."""
+    for generator, size, suite in variants(base):
+        for column, row, epoch, lr in product(suite.columns, suite.rows, EPOCHS, suite.grid["lr"]):
+            yield Protocol(generator, size, row.title, lr, epoch), column.title

@@ -114,3 +114,58 @@ def confusion_panel(title: str, shares: FloatArray, names: Sequence[str]) -> str
     label = escape(f"{title}: confusion, rows are true classes; correct: {right}")
     size = f"0 0 {WIDTH} {bottom + 18:.0f}"
     return f'<svg viewBox="{size}" role="img" aria-label="{label}">{cells}{frame}{"".join(ticks)}</svg>'
+
+
+FIGURE_STYLE = """
+svg { background: #fff; font: 11px system-ui, sans-serif; } text { fill: #5c6570; }
+.title { fill: #1d2126; font-weight: 600; } .grid { stroke: #e2dfd7; } .band { opacity: .2; }
+.line { stroke-width: 2; stroke-linejoin: round; }
+.c0 { stroke: #2458c5; fill: #2458c5; } .c1 { stroke: #c8570b; fill: #c8570b; }
+.c2 { stroke: #4f7f3a; fill: #4f7f3a; } .c3 { stroke: #6a51a3; fill: #6a51a3; }
+@media (prefers-color-scheme: dark) {
+svg { background: #14171b; } text { fill: #a0a8b3; } .title { fill: #e8e9eb; } .grid { stroke: #2e343c; }
+.c0 { stroke: #7ea6ff; fill: #7ea6ff; } .c1 { stroke: #f2914a; fill: #f2914a; }
+.c2 { stroke: #93c77b; fill: #93c77b; } .c3 { stroke: #b9a3ee; fill: #b9a3ee; } }
+polyline.line { fill: none; } text { stroke: none; }
+"""
+
+
+def loglog_figure(
+    title: str,
+    x: Sequence[float],
+    lines: Mapping[str, Sequence[float]],
+    band: tuple[Sequence[float], Sequence[float]] | None = None,
+) -> str:
+    """Positive curves over positive x, both in decades, as an SVG file; ``band`` goes with the first curve."""
+    width, height, left, right, top, bottom = 460, 300, 52, 130, 30, 34
+    values = [value for curve in (*lines.values(), *(band or ())) for value in curve if value > 0]
+    low, high = (np.floor(np.log10(min(values))), np.ceil(np.log10(max(values))))
+    first, last = np.log10(min(x)), np.log10(max(x))
+
+    def place(a: float, b: float) -> str:
+        across = left + (np.log10(a) - first) / (last - first) * (width - left - right)
+        down = top + (high - np.log10(max(b, 10.0**low))) / (high - low) * (height - top - bottom)
+        return f"{across:.1f},{down:.1f}"
+
+    marks = []
+    for decade in range(int(low), int(high) + 1):
+        y = place(x[0], 10.0**decade).split(",")[1]
+        marks.append(f'<line class="grid" x1="{left}" x2="{width - right}" y1="{y}" y2="{y}"/>')
+        marks.append(f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{10.0**decade:g}</text>')
+    for decade in range(int(np.ceil(first - 1e-9)), int(last + 1e-9) + 1):
+        across = place(10.0**decade, 10.0**high).split(",")[0]
+        marks.append(f'<text x="{across}" y="{height - bottom + 16}" text-anchor="middle">{10**decade:,}</text>')
+    if band is not None:
+        edge = [place(a, b) for a, b in zip(x, band[1], strict=True)]
+        edge += [place(a, b) for a, b in zip(reversed(x), reversed(band[0]), strict=True)]
+        marks.append(f'<polygon class="band c0" points="{" ".join(edge)}"/>')
+    for i, (name, curve) in enumerate(lines.items()):
+        points = [place(a, b) for a, b in zip(x, curve, strict=True)]
+        marks.append(f'<polyline class="line c{i}" points="{" ".join(points)}"/>')
+        down = float(points[-1].split(",")[1]) + 4
+        marks.append(f'<text class="c{i}" x="{width - right + 6}" y="{down:.1f}">{escape(name)}</text>')
+    marks.append(f'<text class="title" x="{left}" y="18">{escape(title)}</text>')
+    marks.append(f'<text x="{(left + width - right) / 2}" y="{height - 4}" text-anchor="middle">N</text>')
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(title)}">'
+    return f"{head}<style>{FIGURE_STYLE}</style>{''.join(marks)}</svg>\n"

@@ -215,10 +215,10 @@ def _notes(suite: Suite, spec: TableSpec, lines: Sequence[Line], picks: Picks) -
         (DIVERGED, any(cell.diverged for cell in cells), "a run diverged: its figures mean nothing"),
     ]  # fmt: skip
     notes += [f"{mark} {text}" for mark, there, text in marks if there]
-    return (*notes, *_told_notes(suite), *_data_notes(shown))
+    return (*notes, *told_notes(suite), *_data_notes(shown))
 
 
-def _told_notes(suite: Suite) -> list[str]:
+def told_notes(suite: Suite) -> list[str]:
     """Which methods are told what others must find out."""
     notes = []
     for told, what in (("the true Q", "assume"), ("the class sizes", "pi")):

@@ -1,0 +1,386 @@
+"""The bounds: constants, terms, complexities, and whether they hold where everything is known."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wcll
+from wcll.checks import InputError
+from wcll.cli.app import run
+from wcll.labels import imbalance_counts
+from wcll.report.figures import loglog_figure
+from wcll.theory import (
+    Problem,
+    corrected_lemma,
+    corrected_theorem,
+    finite_class,
+    lemma1,
+    linear_complexity,
+    linear_complexity_of,
+    mlp_complexity,
+    theorem1,
+)
+from wcll.theory import simulation as sim
+from wcll.theory.bounds import LOSS_KINDS, cross_entropy_limit, labels_needed
+
+ROOT = Path(wcll.__file__).parents[2]
+RESULTS = ROOT / "results" / "bounds.json"
+RNG = np.random.default_rng(0)
+
+
+def table2(n=19_000, **changes):
+    sizes = imbalance_counts(n_majority=2000, n_classes=10, minority=[0], p=2)
+    return Problem.linear(sizes, n, **{"norm": 1.0, "radius": 1.0, **changes})
+
+
+# --- the constants ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 10])
+def test_lambda_of_cross_entropy(k):
+    """No gradient of the complementary loss is longer, and some nearly are."""
+    problem = Problem.linear(np.ones(k), 10, norm=1, radius=1)
+    logits = torch.tensor(RNG.normal(size=(2000, k)) * RNG.choice([0.1, 1, 5, 30], size=(2000, 1)), requires_grad=True)
+    labels = torch.tensor(RNG.integers(0, k, 2000))
+    losses = -logits.log_softmax(-1)
+    complementary = losses.sum(-1) - (k - 1) * losses.gather(-1, labels[:, None])[:, 0]
+    (gradient,) = torch.autograd.grad(complementary.sum(), logits)
+    longest = float(gradient.norm(dim=-1).max())
+    assert longest <= problem.contraction + 1e-12
+    assert longest > 0.999 * problem.contraction
+    assert problem.contraction == pytest.approx(math.sqrt(k * (k - 1)))
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 10])
+def test_lambda_of_margin_and_lipschitz_losses(k):
+    """Margin losses: coefficients -(K-2) and K-1 ones on different outputs; any others: the triangle inequality."""
+    margin, any_other = (
+        Problem.linear(np.ones(k), 10, norm=1, radius=1, loss=kind, lipschitz=3.0, largest_loss=1.0)
+        for kind in ("margin", "lipschitz")
+    )
+    coefficients = np.ones(k)
+    coefficients[0] -= k - 1
+    assert margin.contraction == pytest.approx(3 * np.linalg.norm(coefficients))
+    assert any_other.contraction == pytest.approx(3 * np.abs(coefficients).sum())
+
+
+@given(st.integers(2, 12), st.data())
+def test_the_range_of_the_loss(k, data):
+    """-(K-1) l_ybar + sum l_j for l in [0, 1]: never wider than 2K - 3, and as wide."""
+    losses = np.array(data.draw(st.lists(st.lists(st.floats(0, 1), min_size=k, max_size=k), min_size=2, max_size=2)))
+    label = data.draw(st.integers(0, k - 1))
+    a, b = losses.sum(axis=1) - (k - 1) * losses[:, label]
+    assert abs(a - b) <= 2 * k - 3 + 1e-9
+    ends = np.eye(k)[0], 1 - np.eye(k)[0]
+    low, high = (end.sum() - (k - 1) * end[0] for end in ends)
+    assert high - low == 2 * k - 3
+
+
+def test_the_largest_cross_entropy():
+    assert cross_entropy_limit(10, 0.0) == pytest.approx(math.log(10))
+    outputs = np.array([-3.0, *[3.0] * 9])
+    assert cross_entropy_limit(10, 3.0) == pytest.approx(np.logaddexp.reduce(outputs) - outputs[0])
+
+
+# --- the terms -------------------------------------------------------------------------------------------------------
+
+
+def test_table_2_as_printed_by_hand():
+    problem = table2()
+    pi, omega = 2 / 11, 2 / 19  # Eq. 7: one part of 2 and nine of 1; Eq. 13: nine of 2 and one of 1
+    assert (problem.pi_max, problem.omega_max) == (pytest.approx(pi), pytest.approx(omega))
+    limit, rademacher, bracket = math.log(1 + 9 * math.e**2), 1 / math.sqrt(19_000), pi * 9 + 10
+    found = lemma1(problem)
+    assert found.terms["complexity"] == pytest.approx(2 * omega * math.sqrt(2) * bracket * rademacher)
+    assert found.ingredients["I"] == pytest.approx(2 * omega * limit * bracket)
+    assert found.terms["deviation"] == pytest.approx(2 * omega * limit * bracket * math.sqrt(math.log(80) / 38_000))
+    assert found.confidence == 0.975
+    assert found.value == pytest.approx(sum(found.terms.values()))
+
+
+def test_table_2_corrected_by_hand():
+    problem = table2(delta=0.1)
+    omega, limit, rademacher = 2 / 19, math.log(1 + 9 * math.e**2), 1 / math.sqrt(19_000)
+    found = corrected_lemma(problem)
+    assert found.terms["complexity"] == pytest.approx(2 * math.sqrt(2) * omega * math.sqrt(90) * 10 * rademacher)
+    assert found.terms["deviation"] == pytest.approx(omega * 17 * limit * math.sqrt(math.log(20) / 38_000))
+    assert found.confidence == 0.9
+
+
+@pytest.mark.parametrize(("lemma", "theorem"), [(lemma1, theorem1), (corrected_lemma, corrected_theorem)])
+def test_the_theorem_is_twice_the_lemma(lemma, theorem):
+    problem = table2()
+    assert theorem(problem).value == pytest.approx(2 * lemma(problem).value)
+    # as the paper writes its second term: sqrt(2 I^2 log / N) = 2 sqrt(I^2 log / (2N))
+    largest = lemma1(problem).ingredients["I"]
+    assert theorem1(problem).terms["deviation"] == pytest.approx(math.sqrt(2 * largest**2 * math.log(80) / 19_000))
+
+
+def test_every_term_falls_with_the_root_of_n():
+    for statement in (lemma1, corrected_lemma, theorem1, corrected_theorem):
+        few, many = statement(table2()), statement(table2().at(100 * 19_000))
+        assert {name: value / 10 for name, value in few.terms.items()} == pytest.approx(many.terms)
+    assert table2().at(400).complexity == pytest.approx(table2(n=400).complexity)
+
+
+def test_labels_needed():
+    problem = table2()
+    for statement in (lemma1, corrected_theorem):
+        value = statement(problem).value
+        n = labels_needed(value, problem.n, 0.1)
+        assert statement(problem.at(n)).value <= 0.1 < statement(problem.at(n - 1)).value
+    with pytest.raises(InputError, match="gap: expected a number above 0"):
+        labels_needed(1.0, 10, 0.0)
+
+
+def test_verdicts():
+    assert corrected_lemma(table2(n=10)).vacuous
+    assert corrected_lemma(table2(n=10)).verdict.startswith("vacuous")
+    assert corrected_lemma(table2()).verdict.startswith("of little use")
+    assert corrected_lemma(table2(n=10**7)).verdict == "informative"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: table2(norm=0.0), "norm: expected a number above 0"),
+        (lambda: table2(delta=1.5), "delta: expected a probability between 0 and 1"),
+        (lambda: table2(n=0), "n: expected a whole number from 1"),
+        (lambda: table2(lipschitz=1.0), "lipschitz, largest_loss: expected none for cross-entropy"),
+        (lambda: table2(loss="margin"), "lipschitz, largest_loss: expected both, for loss = 'margin'"),
+        (lambda: table2(loss="hinge"), "loss: expected one of"),
+        (lambda: Problem.linear([1.0], 10, norm=1, radius=1), "sizes: expected sizes of at least two classes, got 1"),
+        (lambda: mlp_complexity([], 1.0, 10), "norms: expected one norm a layer, got none"),
+        (lambda: linear_complexity_of(np.zeros(3), norm=1), "X: expected samples of shape"),
+        (lambda: finite_class(table2(), 0), "members: expected a whole number from 1"),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+    assert set(LOSS_KINDS) == {"cross-entropy", "margin", "lipschitz"}
+
+
+# --- complexities ----------------------------------------------------------------------------------------------------
+
+
+def test_monte_carlo_is_below_the_closed_form_and_near_it():
+    x = RNG.normal(size=(400, 5))
+    value, error = linear_complexity_of(x, norm=2.0, draws=400, random_state=0)
+    on_data = 2.0 * math.sqrt((x**2).sum()) / 400
+    assert value - 3 * error <= on_data <= linear_complexity(2.0, float(np.linalg.norm(x, axis=1).max()), 400)
+    assert value > 0.8 * on_data
+    assert value == linear_complexity_of(x, norm=2.0, draws=400, random_state=0)[0]
+
+
+def test_monte_carlo_against_all_signs():
+    x = RNG.normal(size=(8, 3))
+    signs = np.array([[1 if code >> i & 1 else -1 for i in range(8)] for code in range(256)])
+    exact = 1.5 / 8 * np.linalg.norm(signs @ x, axis=1).mean()
+    value, error = linear_complexity_of(x, norm=1.5, draws=4000, random_state=1)
+    assert value == pytest.approx(exact, abs=4 * error)
+
+
+def test_networks():
+    one = mlp_complexity([2.0], radius=3.0, n=100)
+    assert one == pytest.approx(0.6 * (math.sqrt(2 * math.log(2)) + 1))
+    assert one > linear_complexity(2.0, 3.0, 100)
+    assert mlp_complexity([2.0, 3.0], 1.0, 100) == pytest.approx(6 / 10 * (math.sqrt(4 * math.log(2)) + 1))
+
+
+def test_a_network_never_beats_its_bound():
+    """Random and aligned two-layer networks on given samples: their correlation with signs stays below."""
+    x = RNG.normal(size=(50, 4))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    best = []
+    for _ in range(50):
+        signs = RNG.choice([-1, 1], 50)
+        inner = RNG.normal(size=(300, 6, 4))
+        inner[0] = np.outer(np.ones(6), signs @ x)
+        inner /= np.linalg.norm(inner, axis=(1, 2), keepdims=True)
+        features = np.maximum(np.einsum("mhd,nd->mhn", inner, x), 0) @ signs
+        best.append(np.linalg.norm(features, axis=1).max() / 50)
+    assert np.mean(best) < mlp_complexity([1.0, 1.0], 1.0, 50)
+
+
+# --- the simulation --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=sim.LABELS)
+def world(request):
+    return sim.World.draw(request.param)
+
+
+def test_the_world(world):
+    assert world.joint.sum() == pytest.approx(1)
+    assert np.linalg.norm(world.x, axis=1).max() <= 1 + 1e-12
+    assert np.linalg.norm(world.models(50), axis=-1).max() <= world.norm
+    assert not world.joint[np.arange(len(world.y)), world.y].any()  # no label names the true class
+    assert world.omega @ np.ones(world.classes) == pytest.approx(1)
+    drawn = world.draws(1000, 3)
+    assert drawn.sum(axis=(1, 2)) == pytest.approx([1, 1, 1])
+    assert np.array_equal(drawn, world.draws(1000, 3))
+
+
+def test_risks_are_those_of_the_librarys_loss(world):
+    """Sums over points and labels, against wcll's Eq. 9 on every pair."""
+    models = torch.as_tensor(world.models(5))
+    points, labels = np.indices(world.joint.shape).reshape(2, -1)
+    logits = (models @ torch.as_tensor(world.x).T).mT[:, points]
+    loss = wcll.functional.wcll(logits, torch.as_tensor(labels).expand(5, -1), weight=world.omega, reduction="none")
+    expected = loss @ torch.as_tensor(world.joint[points, labels])
+    risk = sim.Risk(world, world.joint[None])
+    torch.testing.assert_close(risk.value(models[None])[0], expected)
+    torch.testing.assert_close(
+        torch.as_tensor((sim._loss_tables(world, models.numpy()) * world.joint).sum((1, 2))), expected
+    )
+    leaf = models[None].clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(risk.value(leaf).sum(), leaf)
+    torch.testing.assert_close(risk.gradient(models[None]), gradient)
+
+
+def test_the_climb_finds_the_top(world):
+    drawn = world.draws(1000, 20)
+    found = sim.largest_deviation(world, drawn)
+    more = sim.largest_deviation(world, drawn, starts=40, seed=1)
+    assert (found >= 0.97 * more).all()
+    assert found.mean() >= 0.995 * more.mean()
+    assert (found >= sim.finite_deviation(world, drawn, world.models(2000, seed=2))).all()
+
+
+def test_the_descent_finds_the_bottom(world, monkeypatch):
+    drawn = world.draws(300, 10)
+    trained = sim._descend(world, drawn)
+    assert float(trained.norm(dim=-1).max()) <= world.norm + 1e-9
+    risk = sim.Risk(world, drawn)
+    least = risk.value(trained)[:, 0]
+    others = torch.as_tensor(world.models(3000)).expand(10, -1, -1, -1)
+    assert (risk.value(others).amin(-1) >= least).all()
+    monkeypatch.setattr(sim, "DESCENT", 6 * sim.DESCENT)
+    torch.testing.assert_close(sim.Risk(world, drawn).value(sim._descend(world, drawn))[:, 0], least, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("labels", sim.LABELS)
+@pytest.mark.parametrize("kind", ["finite", "linear"])
+def test_deviations_fall_with_the_root_of_n(labels, kind):
+    trend = sim.simulate(labels, kind, draws=60, sizes=(100, 1000, 10_000, 100_000))
+    assert trend.slope == pytest.approx(-0.5, abs=0.05)
+    assert trend.slope_low < trend.slope < trend.slope_high
+    for point in trend.points:
+        assert point.held == 60
+        assert point.median_ratio > 1
+        if kind == "finite":
+            assert point.mean < point.finite < point.corrected
+    assert sim.Trend.from_dict(json.loads(json.dumps(trend.to_dict()))) == trend
+
+
+def test_a_bound_that_is_too_small_is_caught(world):
+    """The coverage test can fail: a thousandth of the bound does not hold."""
+    drawn = world.draws(1000, 50)
+    values = sim.finite_deviation(world, drawn, world.models(200))
+    assert not (values <= corrected_lemma(world.problem(1000)).value / 1000).any()
+
+
+def test_slope_of_a_known_trend():
+    sizes = (10, 100, 1000)
+    values = np.array([[n**-0.7] * 5 for n in sizes])
+    assert sim.log_slope(sizes, values) == pytest.approx((-0.7, -0.7, -0.7))
+
+
+@pytest.mark.skipif(not RESULTS.exists(), reason="the result files are not beside the package")
+def test_the_stored_simulation():
+    stored = json.loads(RESULTS.read_text())
+    trends = [sim.Trend.from_dict(plain) for plain in stored["trends"]]
+    assert {(trend.labels, trend.kind) for trend in trends} == {(a, b) for a in sim.LABELS for b in sim.KINDS}
+    for trend in trends:
+        assert trend.draws == 1000
+        assert [point.n for point in trend.points] == list(sim.SIZES)
+        assert all(point.held == 1000 for point in trend.points)
+        if trend.kind != "excess":
+            assert abs(trend.slope + 0.5) <= 0.05
+    again = sim.simulate("inverse-size", "finite", draws=1000)
+    (same,) = [trend for trend in trends if (trend.labels, trend.kind) == ("inverse-size", "finite")]
+    assert again.points[0].mean == pytest.approx(same.points[0].mean, rel=1e-9)
+    assert again.slope == pytest.approx(same.slope, abs=1e-9)
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_every_term(capsys, tmp_path):
+    plot = tmp_path / "b.svg"
+    assert run(["bound", "--gap", "0.1", "--plot", str(plot)]) == 0
+    out = capsys.readouterr().out
+    for name in ("omega_K", "pi_K", "L_phi", "L_f", "I", "Lambda", "sum_k R_N(F_k)", "delta"):
+        assert f"{name} = " in out
+    assert out.count("labels bring it down to 0.1") == 4
+    assert re.search(r"sum +0\.135943 +informative", out)
+    ElementTree.fromstring(plot.read_text())
+
+
+def test_the_command_as_json(capsys):
+    options = ["--classes", "5", "-p", "10", "--minority", "0", "--minority", "3", "--n", "4000", "--delta", "0.01"]
+    assert run(["bound", "--json", "--gap", "1", *options]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    sizes = imbalance_counts(4000, n_classes=5, minority=[0, 3], p=10)
+    expected = corrected_lemma(Problem.linear(sizes, 4000, norm=1.0, radius=1.0, delta=0.01))
+    assert found["bounds"][1]["value"] == pytest.approx(expected.value)
+    assert found["bounds"][1]["labels_needed"] == labels_needed(expected.value, 4000, 1.0)
+
+
+def test_the_bounds_of_a_suite(capsys):
+    assert run(["bound", "--suite", "digits", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [len(one["bounds"]) for one in found] == [4] * len(found)
+    assert "by Monte Carlo" in found[0]["note"]
+    assert found[0]["bounds"][0]["ingredients"]["K"] == 10
+
+
+def test_simulate(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sim, "DESCENT", 50)
+    monkeypatch.setattr(sim, "SIZES", (100, 1000))
+    out = tmp_path / "b.json"
+    assert run(["bound", "simulate", "--draws", "5", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("log-log slope") == 6
+    assert "5 of 5" in shown
+    assert len(json.loads(out.read_text())["trends"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--norm", "0"], "norm: expected a number above 0"),
+        (["--delta", "2"], "delta: expected a probability"),
+        (["--minority", "10"], "minority: expected classes from 0 to 9"),
+        (["-p", "0"], "p: expected a number above 0"),
+        (["--plot", "x.png"], "--plot: expected an .svg file, got x.png"),
+        (["--suite", "digit"], "did you mean 'digits'"),
+        (["--gap", "0"], "gap: expected a number above 0"),
+        (["simulate", "--out", "/no/such/x.json"], "--out: expected a folder that can be written"),
+    ],
+)
+def test_bad_options(arguments, message, capsys):
+    assert run(["bound", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_figures_are_well_formed():
+    lines = {"measured <mean>": [1.0, 0.1], "corrected": [20.0, 2.0]}
+    svg = loglog_figure("A & B", [10, 1000], lines, ([0.5, 0.05], [2.0, 0.2]))
+    root = ElementTree.fromstring(svg)
+    assert root.attrib["aria-label"] == "A & B"
+    assert svg.count("<polyline") == 2
+    assert "measured &lt;mean&gt;" in svg
