@@ -253,12 +253,12 @@ at = { lr = 1e-2, batch_size = 32 }
 
 
 def test_a_file_of_ones_own_may_extend_a_suite_of_the_package(tmp_path):
-    own = 'extends = "table2"\ntrials = 1\n[settings]\nepochs = 2\nlr = 1e-3\n'
+    own = 'extends = "table2"\ntrials = 1\n[settings]\nepochs = 2\nlr = 5e-4\n'
     suite = load_suite(written(tmp_path, own=own))
     packaged = load_suite("table2")
     assert suite.rows == packaged.rows
     assert len(list(suite.all_trials())) * 20 == len(list(packaged.all_trials()))
-    assert {trial.lr for trial in suite.all_trials()} == {1e-3}
+    assert {trial.lr for trial in suite.all_trials()} == {5e-4}
 
 
 def test_a_grid_takes_the_place_of_a_setting(tmp_path):
@@ -281,6 +281,8 @@ def test_a_grid_takes_the_place_of_a_setting(tmp_path):
         ('extends = "base.toml"\n[settings]\nvalidation = 0', "own.toml, line 3: validation: expected held-out labels"),
         ('extends = "base.toml"\n[[tables]]\ntitle = "chosen"', "own.toml, line 3: title: expected a different one|line 2: at"),
         ('extends = "base.toml"\n[[tables]]\nat = { lr = 3 }', "own.toml, line 3: at lr: expected one of the grid's values"),
+        ('extends = "digits"\n[settings]\nlr = 5e-3', "own.toml, line 3: lr: expected 0.01, which the table 'One rate, last epoch' is about, got 0.005"),
+        ('extends = "digits"\n[grid]\nlr = [5e-3, 6e-3]', "own.toml, line 3: lr: expected 0.01 among the values, for the table"),
         ('extends = "_mnist"', "own.toml: expected at least one \\[\\[rows\\]\\] table"),
         ('extends = "_paper"\n[settings]\np = 2\nminority = [0]\n[grid]\nbatch_size = [1, 2]\n[[rows]]\nloss = "pc"', "own.toml, line 5: at: expected a value of batch_size"),
     ],

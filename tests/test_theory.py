@@ -143,6 +143,18 @@ def test_labels_needed():
         labels_needed(1.0, 10, 0.0)
 
 
+def test_the_risk_of_zero_outputs():
+    """Against the loss itself, on every pair of a class and a label."""
+    problem = table2()
+    sizes = imbalance_counts(n_majority=2000, n_classes=10, minority=[0], p=2)
+    matrix = wcll.labels.make_transition("inverse-size", sizes)
+    joint = torch.tensor(sizes / sizes.sum())[:, None] * torch.tensor(matrix)
+    weight = sizes / sizes.sum()  # Eq. 13
+    labels = torch.arange(10).expand(10, -1)
+    loss = wcll.functional.wcll(torch.zeros(10, 10, 10, dtype=torch.float64), labels, weight=weight, reduction="none")
+    assert problem.scale == pytest.approx(float((joint * loss).sum()))
+
+
 def test_verdicts():
     assert corrected_lemma(table2(n=10)).vacuous
     assert corrected_lemma(table2(n=10)).verdict.startswith("vacuous")

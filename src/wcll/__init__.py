@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wcll import datasets, evaluation, experiments, functional, labels, losses, models
+    from wcll import datasets, evaluation, experiments, functional, labels, losses, models, theory
     from wcll.estimator import ComplementaryClassifier
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "labels",
     "losses",
     "models",
+    "theory",
 ]
 
 

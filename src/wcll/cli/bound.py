@@ -169,7 +169,7 @@ def _print(title: str, bounds: list[Bound], note: str, gap: float | None) -> Non
     screen.print(title, style="bold")
     if note:
         screen.print(note)
-    scale = "" if bounds[0].scale is None else f"; outputs that are all 0 have a risk of at most {bounds[0].scale:.4g}"
+    scale = "" if bounds[0].scale is None else f"; outputs that are all 0 have a risk of {bounds[0].scale:.4g}"
     screen.print(f"range of the loss {bounds[0].width:.4g}{scale}", markup=False)
     for one in bounds:
         screen.print(f"\n{one.name}, with probability at least {one.confidence:g}", style="bold", markup=False)

@@ -126,7 +126,7 @@ svg { background: #fff; font: 11px system-ui, sans-serif; } text { fill: #5c6570
 svg { background: #14171b; } text { fill: #a0a8b3; } .title { fill: #e8e9eb; } .grid { stroke: #2e343c; }
 .c0 { stroke: #7ea6ff; fill: #7ea6ff; } .c1 { stroke: #f2914a; fill: #f2914a; }
 .c2 { stroke: #93c77b; fill: #93c77b; } .c3 { stroke: #b9a3ee; fill: #b9a3ee; } }
-polyline.line { fill: none; } text { stroke: none; }
+polyline.line { fill: none; } text.c0, text.c1, text.c2, text.c3 { stroke: none; }
 """
 
 
@@ -159,11 +159,15 @@ def loglog_figure(
         edge = [place(a, b) for a, b in zip(x, band[1], strict=True)]
         edge += [place(a, b) for a, b in zip(reversed(x), reversed(band[0]), strict=True)]
         marks.append(f'<polygon class="band c0" points="{" ".join(edge)}"/>')
+    ends = []
     for i, (name, curve) in enumerate(lines.items()):
         points = [place(a, b) for a, b in zip(x, curve, strict=True)]
         marks.append(f'<polyline class="line c{i}" points="{" ".join(points)}"/>')
-        down = float(points[-1].split(",")[1]) + 4
-        marks.append(f'<text class="c{i}" x="{width - right + 6}" y="{down:.1f}">{escape(name)}</text>')
+        ends.append((float(points[-1].split(",")[1]) + 4, i, name))
+    above = -float("inf")
+    for down, i, name in sorted(ends):  # names that would lie upon each other move down
+        above = max(down, above + 13)
+        marks.append(f'<text class="c{i}" x="{width - right + 6}" y="{above:.1f}">{escape(name)}</text>')
     marks.append(f'<text class="title" x="{left}" y="18">{escape(title)}</text>')
     marks.append(f'<text x="{(left + width - right) / 2}" y="{height - 4}" text-anchor="middle">N</text>')
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'

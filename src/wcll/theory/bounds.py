@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from wcll.checks import InputError, choice, distribution, numeric, positive, whole
-from wcll.labels.transition import complementary_prior
+from wcll.labels.transition import complementary_prior, transition_from_pi
 from wcll.labels.weights import eq13
 from wcll.theory.rademacher import linear_complexity
 
@@ -134,8 +134,11 @@ class Problem:
 
     @property
     def scale(self) -> float | None:
-        """What the risk of outputs that are all 0 is at most: omega_max log K for cross-entropy."""
-        return self.omega_max * math.log(self.classes) if self.loss == "cross-entropy" else None
+        """The risk of outputs that are all 0, for cross-entropy and inverse-size labels: log K times the mean of omega."""
+        if self.loss != "cross-entropy":
+            return None
+        omega = eq13(self.pi)  # these are also the class shares: both are proportional to 1/pi
+        return math.log(self.classes) * float(omega @ transition_from_pi(np.array(self.pi)) @ omega)
 
     def at(self, n: int) -> Problem:
         """The same with another number of labels; complexities fall as 1/sqrt(N)."""
@@ -152,7 +155,7 @@ class Bound:
     terms: dict[str, float]
     confidence: float
     width: float  #: the range of the loss: what is bounded is at most this anyway
-    scale: float | None  #: the risk of a model whose outputs are all 0, at most
+    scale: float | None  #: the risk of a model whose outputs are all 0, if labels are of the inverse-size selector
 
     @property
     def value(self) -> float:
