@@ -134,7 +134,7 @@ class Problem:
 
     @property
     def scale(self) -> float | None:
-        """The risk of outputs that are all 0, for cross-entropy and inverse-size labels: log K times the mean of omega."""
+        """The risk of outputs of 0, for inverse-size labels and cross-entropy: log K times the mean of omega."""
         if self.loss != "cross-entropy":
             return None
         omega = eq13(self.pi)  # these are also the class shares: both are proportional to 1/pi
