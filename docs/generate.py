@@ -20,7 +20,7 @@ from wcll.cli.methods import markdown, method_rows
 from wcll.labels import imbalance_counts
 from wcll.paper.claims import judge_all
 from wcll.paper.compare import METHODS, mean_absolute, show_name
-from wcll.paper.report import VERDICTS, render_report
+from wcll.paper.report import VERDICTS, figure3, render_report
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.report.figures import loglog_figure
 from wcll.report.page import bold, percent, render
@@ -128,6 +128,7 @@ def pages() -> dict[Path, str]:
     return {
         ROOT / "README.md": replace_part(readme, "demo", demo_table()),
         ROOT / "docs" / "reproduction.md": render_report(found, ".md"),
+        ROOT / "docs" / "figures" / "figure3.svg": figure3(found),
         **bounds_pages(),
         ROOT / "docs" / "methods.md": f"# Methods\n\n`wcll methods --json` has every field of the registry.\n\n{table}",
     }

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import struct
+import xml.etree.ElementTree as ElementTree
 from functools import partial
 from pathlib import Path
 
@@ -599,6 +600,8 @@ def test_the_report_command(tmp_path, capsys):
     for name in ("page.html", "page.md"):
         assert run(["paper", "report", "--results", str(RESULTS), "--out", str(tmp_path / name)]) == 0
     assert "Does the paper hold?" in (tmp_path / "page.md").read_text()
+    figure = ElementTree.fromstring((tmp_path / "figures" / "figure3.svg").read_text())
+    assert len(figure.findall(".//{*}polyline")) == 6 * 4
     assert run(["paper", "report", "--results", str(tmp_path), "--out", str(tmp_path / "x.md")]) == 2
     assert "make it with: wcll paper table2 --results" in capsys.readouterr().err
 

@@ -108,14 +108,19 @@ def report(
     """Make the report from result files: every published number beside ours, and a verdict on every claim."""
     from wcll.atomic import check_target, replacing
     from wcll.checks import choice
-    from wcll.paper.report import render_report
+    from wcll.paper.report import figure3, render_report
     from wcll.paper.reproduction import read_reproduction
 
     choice("--out (ending)", out.suffix, (".html", ".md"))
     check_target(out, "--out")
-    text = render_report(read_reproduction(results), out.suffix)
-    with replacing(out, "--out") as draft:
-        draft.write_text(text, encoding="utf-8")
+    found = read_reproduction(results)
+    files = {out: render_report(found, out.suffix)}
+    if out.suffix == ".md":  # which shows figures that are files
+        files[out.parent / "figures" / "figure3.svg"] = figure3(found)
+    for path, text in files.items():
+        path.parent.mkdir(exist_ok=True)
+        with replacing(path, "--out") as draft:
+            draft.write_text(text, encoding="utf-8")
     print(f"report: {out}", file=sys.stderr)
 
 

@@ -14,7 +14,7 @@ from wcll.paper.compare import CLOSE, Comparison, Entry, mean_absolute, rank_agr
 from wcll.paper.findings import findings
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.search import RIVAL, SIZES, Fit, Protocol, Search
-from wcll.report.figures import curves_panel
+from wcll.report.figures import curves_panel, sheet
 from wcll.report.page import render
 from wcll.report.tables import BY_RISK, TRUTH, told_notes
 
@@ -27,6 +27,13 @@ MOST = 10  #: protocols that are listed
 def render_report(found: Reproduction, ending: str) -> str:
     """The report as one HTML page (``.html``) or as Markdown (``.md``)."""
     return render(f"paper{ending}", **contents(found))
+
+
+def figure3(found: Reproduction) -> str:
+    """Figure 3's panels of MNIST as one SVG file."""
+    figure = found.parts["figure3"]
+    names = [show_name(method) for method in figure.methods]
+    return sheet("Accuracy on the imbalanced class by epoch, mean and standard deviation", _panels(figure), names)
 
 
 def contents(found: Reproduction) -> dict[str, Any]:

@@ -122,12 +122,33 @@ svg { background: #fff; font: 11px system-ui, sans-serif; } text { fill: #5c6570
 .line { stroke-width: 2; stroke-linejoin: round; }
 .c0 { stroke: #2458c5; fill: #2458c5; } .c1 { stroke: #c8570b; fill: #c8570b; }
 .c2 { stroke: #4f7f3a; fill: #4f7f3a; } .c3 { stroke: #6a51a3; fill: #6a51a3; }
+.line0, .line1, .line2, .line3 { fill: none; stroke-width: 1.8; } .fill0, .fill1, .fill2, .fill3 { opacity: .16; }
+.line0 { stroke: #2458c5; } .line1 { stroke: #c8570b; } .line2 { stroke: #4f7f3a; } .line3 { stroke: #6a51a3; }
+.fill0 { fill: #2458c5; } .fill1 { fill: #c8570b; } .fill2 { fill: #4f7f3a; } .fill3 { fill: #6a51a3; }
 @media (prefers-color-scheme: dark) {
 svg { background: #14171b; } text { fill: #a0a8b3; } .title { fill: #e8e9eb; } .grid { stroke: #2e343c; }
 .c0 { stroke: #7ea6ff; fill: #7ea6ff; } .c1 { stroke: #f2914a; fill: #f2914a; }
 .c2 { stroke: #93c77b; fill: #93c77b; } .c3 { stroke: #b9a3ee; fill: #b9a3ee; } }
 polyline.line { fill: none; } text.c0, text.c1, text.c2, text.c3 { stroke: none; }
 """
+
+
+def sheet(title: str, panels: Sequence[tuple[str, str]], names: Sequence[str], *, across: int = 3) -> str:
+    """Panels of :func:`curves_panel` as one SVG file, with their titles and the names of their curves."""
+    gap, head = 12, 44
+    width = across * (WIDTH + gap) + gap
+    height = head + -(-len(panels) // across) * (HEIGHT + 30) + gap
+    marks = [f'<text class="title" x="{gap}" y="20">{escape(title)}</text>']
+    for i, name in enumerate(names):
+        marks.append(f'<rect class="c{i}" x="{gap + 80 * i}" y="29" width="9" height="9"/>')
+        marks.append(f'<text x="{gap + 80 * i + 14}" y="38">{escape(name)}</text>')
+    for i, (name, panel) in enumerate(panels):
+        x, y = gap + (i % across) * (WIDTH + gap), head + 18 + (i // across) * (HEIGHT + 30)
+        marks.append(f'<text class="title" x="{x}" y="{y - 4}">{escape(name)}</text>')
+        marks.append(panel.replace("<svg ", f'<svg x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" ', 1))
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(title)}">'
+    return f"{svg}<style>{FIGURE_STYLE}</style>{''.join(marks)}</svg>\n"
 
 
 def loglog_figure(
