@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -56,6 +56,6 @@ class Suite:
 
     def all_trials(self, seeds: Sequence[int] | None = None) -> Iterator[Trial]:
         """Every trial, seeds outermost, so that an unfinished suite has whole trials first."""
+        first = [trial for cell in product(self.columns, self.rows) for trial in self.candidates(*cell, seed=0)]
         for seed in seeds if seeds is not None else range(self.trials):
-            for column, row in product(self.columns, self.rows):
-                yield from self.candidates(column, row, seed)
+            yield from (replace(trial, seed=seed) for trial in first)

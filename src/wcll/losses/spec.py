@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -74,7 +74,7 @@ class LossSpec:
         known = {field.name for field in fields(Context)}
         return {k: p.default is p.empty for k, p in self.parameters.items() if k in known}
 
-    @property
+    @cached_property
     def options(self) -> dict[str, Any]:
         """The user's choices and their defaults."""
         outside = {"reduction", *(field.name for field in fields(Context))}
@@ -114,7 +114,7 @@ class LossSpec:
         keywords = {name: getattr(context, name) for name in self.context}
         return partial(self.gradient, **keywords, **options)
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, inspect.Parameter]:
         """The function's keywords."""
         parameters = inspect.signature(self.function).parameters.values()

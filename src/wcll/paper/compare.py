@@ -143,17 +143,17 @@ def _entry(results: Results, row: Axis, column: Axis, paper: TableSpec, fair: Ta
     looks: dict[str, dict[int, Look]] = {"paper": {}, "fair": {}}
     rates: dict[float, dict[int, float]] = {}
     diverged = False
+    at_rate, at_all = suite.candidates(column, row, 0, dict(paper.at)), suite.candidates(column, row, 0)
     for seed in results.seeds:
-        fixed = _runs(results, suite.candidates(column, row, seed, dict(paper.at)))
-        tried = _runs(results, suite.candidates(column, row, seed))
+        fixed, tried = _runs(results, at_rate, seed), _runs(results, at_all, seed)
         if fixed:
             looks["paper"][seed] = fixed[0].last
             diverged |= fixed[0].diverged
         if tried:
             looks["fair"][seed] = chosen(tried).chosen
-        for trial, run in zip(suite.candidates(column, row, seed), tried, strict=False):
+        for trial, run in zip(at_all, tried, strict=False):  # none, if some are missing
             rates.setdefault(trial.lr, {})[seed] = run.last.accuracy
-    truth = any(trial.sees_truth for trial in suite.candidates(column, row, 0))
+    truth = any(trial.sees_truth for trial in at_all)
 
     def cells(protocol: str) -> dict[str, Cell]:
         return {
@@ -172,9 +172,9 @@ def _entry(results: Results, row: Axis, column: Axis, paper: TableSpec, fair: Ta
     )
 
 
-def _runs(results: Results, trials: Sequence[Trial]) -> list[Summary]:
-    """The runs of trials, none unless all are there."""
-    runs = [results.runs.get(trial.key) for trial in trials]
+def _runs(results: Results, trials: Sequence[Trial], seed: int) -> list[Summary]:
+    """The runs of trials with another seed, none unless all are there."""
+    runs = [results.runs.get(replace(trial, seed=seed).key) for trial in trials]
     return [run for run in runs if run] if all(runs) else []
 
 
