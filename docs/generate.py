@@ -17,15 +17,13 @@ import sys
 from pathlib import Path
 
 from wcll.cli.methods import markdown, method_rows
-from wcll.labels import imbalance_counts
 from wcll.paper.claims import judge_all
 from wcll.paper.compare import METHODS, mean_absolute, show_name
 from wcll.paper.report import VERDICTS, figure3, render_report
 from wcll.paper.reproduction import Reproduction, read_reproduction
-from wcll.report.figures import loglog_figure
+from wcll.report.bounds import figure_name, trend_figure
 from wcll.report.page import bold, percent, render
-from wcll.theory import Problem, corrected_theorem
-from wcll.theory.bounds import labels_needed
+from wcll.theory import Problem, corrected_theorem, labels_needed
 from wcll.theory.simulation import KIND_TITLES, Trend
 
 ROOT = Path(__file__).parents[1]
@@ -87,36 +85,22 @@ def bounds_pages() -> dict[Path, str]:
     """The page on the bounds, and its figures."""
     stored = json.loads((ROOT / "results" / "bounds.json").read_text())
     trends = [Trend.from_dict(plain) for plain in stored["trends"]]
-    table2 = json.loads((ROOT / "results" / "bounds-table2.json").read_text())[0]
-    names = list(dict.fromkeys(name for one in table2["bounds"] for name in one["ingredients"]))
+    columns = json.loads((ROOT / "results" / "bounds-table2.json").read_text())
+    names = list(dict.fromkeys(name for one in columns[0]["bounds"] for name in one["ingredients"]))
     ratios = (2.0, 5.0, 10.0, 100.0)
     needed = [(k, [labels_for_half(k, p) for p in ratios]) for k in (3, 5, 10, 100)]
-    page = render("bounds.md", trends=trends, titles=KIND_TITLES, made=stored["made"], table2=table2, names=names,
+    page = render("bounds.md", trends=trends, titles=KIND_TITLES, made=stored["made"], columns=columns, names=names,
                   ratios=ratios, needed=needed)  # fmt: skip
-    figures = {
-        ROOT / "docs" / "figures" / f"bounds-{trend.kind}-{trend.labels}.svg": bounds_figure(trend) for trend in trends
-    }
+    figures = {ROOT / "docs" / "figures" / figure_name(trend): trend_figure(trend) for trend in trends}
     return {ROOT / "docs" / "bounds.md": page, **figures}
 
 
 def labels_for_half(classes: int, p: float) -> int:
     """Labels with which the corrected Theorem 1 falls to half the risk of outputs that are all 0."""
-    sizes = imbalance_counts(10**6, n_classes=classes, minority=[0], p=p)
-    bound = corrected_theorem(Problem.linear(sizes, 1000, norm=1.0, radius=1.0))
+    shares = [1.0, *[p] * (classes - 1)]
+    bound = corrected_theorem(Problem.linear(shares, 1000, norm=1.0, radius=1.0))
     assert bound.scale is not None
     return labels_needed(bound.value, 1000, bound.scale / 2)
-
-
-def bounds_figure(trend: Trend) -> str:
-    """What was measured, and the bounds, over N."""
-    points = trend.points
-    lines = {"measured": [point.mean for point in points], "as printed": [point.printed for point in points],
-             "corrected": [point.corrected for point in points]}  # fmt: skip
-    if trend.kind == "finite":
-        lines["finitely many"] = [point.finite or 0.0 for point in points]
-    title = f"{KIND_TITLES[trend.kind]}, {trend.labels} labels"
-    band = [point.low for point in points], [point.high for point in points]
-    return loglog_figure(title[0].upper() + title[1:], [point.n for point in points], lines, band)
 
 
 def pages() -> dict[Path, str]:

@@ -160,8 +160,10 @@ def loglog_figure(
     """Positive curves over positive x, both in decades, as an SVG file; ``band`` goes with the first curve."""
     width, height, left, right, top, bottom = 460, 300, 52, 130, 30, 34
     values = [value for curve in (*lines.values(), *(band or ())) for value in curve if value > 0]
-    low, high = (np.floor(np.log10(min(values))), np.ceil(np.log10(max(values))))
-    first, last = np.log10(min(x)), np.log10(max(x))
+    low, high = np.floor(np.log10(min(values))), np.ceil(np.log10(max(values)))
+    high = max(high, low + 1)
+    first = np.log10(min(x))
+    last = max(np.log10(max(x)), first + 1e-9)
 
     def place(a: float, b: float) -> str:
         across = left + (np.log10(a) - first) / (last - first) * (width - left - right)

@@ -1,6 +1,15 @@
 """The paper's bounds: Lemma 1 and Theorem 1 as printed, a corrected statement, and both put to the test."""
 
-from wcll.theory.bounds import Bound, Problem, corrected_lemma, corrected_theorem, finite_class, lemma1, theorem1
+from wcll.theory.bounds import (
+    Bound,
+    Problem,
+    corrected_lemma,
+    corrected_theorem,
+    finite_class,
+    labels_needed,
+    lemma1,
+    theorem1,
+)
 from wcll.theory.rademacher import linear_complexity, linear_complexity_of, mlp_complexity
 
 __all__ = [
@@ -9,6 +18,7 @@ __all__ = [
     "corrected_lemma",
     "corrected_theorem",
     "finite_class",
+    "labels_needed",
     "lemma1",
     "linear_complexity",
     "linear_complexity_of",

@@ -9,30 +9,39 @@ the loss of Eq. 9. For labels of the inverse-size selector and the pi that Eq. 7
 class weights proportional to :math:`1/(1-\pi_y)`; for other labels it is only what it is: a bound says nothing of
 accuracy.
 
-**Corrected.** For :math:`\ell \in [0, L_f]`, with probability at least :math:`1 - \delta`,
+**Corrected.** Let the bracket :math:`\bar\ell` lie in [a, b] and D be the range of :math:`\omega_{\bar y}\bar\ell`.
+With probability at least :math:`1 - \delta`,
 
-.. math:: \sup_f |\hat R - R| \le 2\sqrt2\,\omega_{max}\,\Lambda \sum_k \mathfrak R_N(F_k)
-          + \omega_{max}\,(2K-3)\,L_f \sqrt{\frac{\log(2/\delta)}{2N}} .
+.. math:: \sup_f |\hat R - R| \le 2\,\omega_{max}\,\kappa \sum_k \mathfrak R_N(F_k)
+          + D \sqrt{\frac{\log(2/\delta)}{2N}} .
 
-*Proof.* (1) Range. :math:`\bar\ell = -(K-2)\,\ell_{\bar y} + \sum_{j \ne \bar y} \ell_j` lies in :math:`[-(K-2) L_f,
-(K-1) L_f]`, so a sample, exchanged together with its label, changes :math:`\hat R` by at most
-:math:`\omega_{max}(2K-3)L_f/N`. (2) McDiarmid's inequality, for :math:`\sup_f (\hat R - R)` and :math:`\sup_f (R -
-\hat R)` with :math:`\delta/2` each, gives the second term above their expectations. (3) Symmetrisation: each
-expectation is at most :math:`2\,\mathfrak R_N(\omega\bar\ell \circ F)`. (4) Vector contraction (Maurer, ALT 2016): if
-:math:`\omega_{\bar y}\bar\ell(\cdot, \bar y)` is :math:`\omega_{max}\Lambda`-Lipschitz in the Euclidean norm of the
-outputs, then :math:`\mathfrak R_N(\omega\bar\ell\circ F) \le \sqrt2\,\omega_{max}\Lambda \frac1N E\sup_f \sum_{i,k}
-\sigma_{ik} f_k(x_i) \le \sqrt2\,\omega_{max}\Lambda \sum_k \mathfrak R_N(F_k)`, the supremum of a sum being at most
-the sum of suprema.
+*Proof.* (1) McDiarmid's inequality: a sample, exchanged together with its label, changes :math:`\hat R` by at most
+D/N; for :math:`\sup_f (\hat R - R)` and :math:`\sup_f (R - \hat R)`, with :math:`\delta/2` each, this gives the
+second term above their expectations. (2) Symmetrisation: each expectation is at most :math:`2\,\mathfrak
+R_N(\omega\bar\ell \circ F)`. (3) Contraction: :math:`\mathfrak R_N(\omega\bar\ell\circ F) \le \omega_{max}\,\kappa
+\sum_k \mathfrak R_N(F_k)`.
 
-:math:`\Lambda` is the largest gradient norm of :math:`\bar\ell`:
+*Range.* :math:`\bar\ell = -(K-2)\,\ell_{\bar y} + \sum_{j \ne \bar y} \ell_j` lies in :math:`[-(K-2) L_f, (K-1) L_f]`
+for :math:`\ell \in [0, L_f]`, so :math:`D \le \omega_{max}(2K-3)L_f`. Softmax cross-entropy with outputs within
+:math:`\pm r` has :math:`\bar\ell = (K-1) f_{\bar y} - \sum_j f_j + \log\sum_j e^{f_j}`, which rises with
+:math:`f_{\bar y}` (slope :math:`K - 2 + p_{\bar y}`) and falls with every other output (slope :math:`p_j - 1`), so
+its ends are at two corners: :math:`\pm(2K-3) r + \log(e^{\pm r} + (K-1) e^{\mp r})`.
 
-- softmax cross-entropy: :math:`\bar\ell = (K-1) f_{\bar y} - \sum_j f_j + \log\sum_j e^{f_j}`, with the gradient
-  :math:`(K-1) e_{\bar y} - 1 + p`. Its squared norm is convex in p, hence largest at a vertex: :math:`(K-1)^2 +
-  (K-1)` at :math:`p = e_{\bar y}`, :math:`(K-2)^2 + (K-2)` at the others. :math:`\Lambda = \sqrt{K(K-1)}`,
-  approached, not reached.
+*Contraction.* :math:`\kappa` is the smaller of two. By vectors (Maurer, ALT 2016): if :math:`\bar\ell(\cdot, \bar y)`
+is :math:`\Lambda`-Lipschitz in the Euclidean norm of the outputs, :math:`\kappa = \sqrt2\,\Lambda`, the supremum of a
+sum being at most the sum of suprema. :math:`\Lambda` is the largest gradient norm:
+
+- softmax cross-entropy: the gradient :math:`(K-1) e_{\bar y} - 1 + p` has a squared norm that is convex in p, hence
+  largest at a vertex: :math:`(K-1)^2 + (K-1)` at :math:`p = e_{\bar y}`, :math:`(K-2)^2 + (K-2)` at the others.
+  :math:`\Lambda = \sqrt{K(K-1)}`, approached, not reached.
 - :math:`\ell_j = \phi(f_j)` with an :math:`L_\phi`-Lipschitz :math:`\phi`: coefficients :math:`-(K-2)` and K - 1
   times 1 on different outputs: :math:`\Lambda = L_\phi \sqrt{(K-2)^2 + K - 1} = L_\phi\sqrt{K^2 - 3K + 3}`.
 - every :math:`\ell_j` L-Lipschitz in the Euclidean norm: the triangle inequality, :math:`\Lambda = (2K-3) L`.
+
+By outputs (Ledoux and Talagrand), where the loss is a sum of functions of single outputs: each has a coefficient of
+at most :math:`m = \max(K-2, 1)`, so :math:`\kappa = m L_\phi` for :math:`\ell_j = \phi(f_j)`; for cross-entropy the
+linear part costs m and the logarithm, which is 1-Lipschitz in the Euclidean norm, :math:`\sqrt2`: :math:`\kappa = m +
+\sqrt2`.
 
 The excess risk of the empirical minimiser is at most twice the bound, as :math:`\hat R(\hat f) \le \hat R(f^*)`.
 """
@@ -40,6 +49,7 @@ The excess risk of the empirical minimiser is at most twice the bound, as :math:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -49,11 +59,13 @@ from numpy.typing import ArrayLike
 from wcll.checks import InputError, choice, distribution, numeric, positive, whole
 from wcll.labels.transition import complementary_prior, transition_from_pi
 from wcll.labels.weights import eq13
-from wcll.theory.rademacher import linear_complexity
+from wcll.theory.rademacher import linear_complexity, mlp_complexity
 
 LossKind = Literal["cross-entropy", "margin", "lipschitz"]
 LOSS_KINDS: tuple[LossKind, ...] = ("cross-entropy", "margin", "lipschitz")
-SQRT2 = math.sqrt(2)  #: the Lipschitz constant of softmax cross-entropy in the Euclidean norm: |p - e_j| < sqrt(2)
+MOST_LABELS = 1e15
+MAURER = math.sqrt(2)  #: what the contraction of vectors costs
+CROSS_ENTROPY = math.sqrt(2)  #: its Lipschitz constant in the Euclidean norm: |p - e_j| < sqrt(2)
 
 
 @dataclass(frozen=True)
@@ -65,8 +77,10 @@ class Problem:
     complexity: float  #: the Rademacher complexity of one output at this n
     largest_loss: float  #: L_f
     loss: LossKind = "cross-entropy"
-    lipschitz: float = SQRT2  #: L_phi, or L
+    lipschitz: float = CROSS_ENTROPY  #: L_phi, or L
     delta: float = 0.05
+    reach: float | None = None  #: outputs lie within plus and minus this, where that is known
+    inverse_size: bool = True  #: whether labels are of the inverse-size selector, so that R is a classification risk
 
     @staticmethod
     def linear(
@@ -79,20 +93,17 @@ class Problem:
         norms: outputs lie within :math:`\pm Br`, so :math:`\ell \le \log(1 + (K-1) e^{2Br})`; for other losses give
         ``largest_loss`` and ``lipschitz``.
         """
-        choice("loss", loss, LOSS_KINDS)
-        classes = numeric("sizes", sizes).size
-        if classes < 2:
-            raise InputError("sizes", "sizes of at least two classes", classes)
-        if loss == "cross-entropy":
-            if lipschitz is not None or largest_loss is not None:
-                raise InputError(
-                    "lipschitz, largest_loss", "none for cross-entropy, whose constants are known", "a value"
-                )
-            lipschitz, largest_loss = SQRT2, cross_entropy_limit(classes, norm * radius)
-        if lipschitz is None or largest_loss is None:
-            raise InputError("lipschitz, largest_loss", f"both, for loss = {loss!r}", "none")
-        pi = tuple(complementary_prior(sizes).tolist())
-        return Problem(pi, n, linear_complexity(norm, radius, n), largest_loss, loss, lipschitz, delta)
+        complexity = linear_complexity(norm, radius, n)
+        return _problem(sizes, n, complexity, norm * radius, loss, lipschitz, largest_loss, delta)
+
+    @staticmethod
+    def network(sizes: ArrayLike, n: int, *, norms: Sequence[float], radius: float, delta: float = 0.05) -> Problem:
+        """ReLU networks without biases and with cross-entropy, see :func:`wcll.theory.mlp_complexity`.
+
+        ``norms`` are the Frobenius norms of the layers, the last one that of an output's row.
+        """
+        complexity = mlp_complexity(norms, radius, n)
+        return _problem(sizes, n, complexity, math.prod(norms) * radius, "cross-entropy", None, None, delta)
 
     def __post_init__(self) -> None:
         distribution("pi", np.array(self.pi), len(self.pi))
@@ -118,8 +129,8 @@ class Problem:
         return max(self.pi)
 
     @property
-    def contraction(self) -> float:
-        """Lambda: how fast the complementary loss changes with the outputs."""
+    def vector_lipschitz(self) -> float:
+        """Lambda: how fast the bracket changes with the vector of outputs."""
         k = self.classes
         if self.loss == "cross-entropy":
             return math.sqrt(k * (k - 1))
@@ -128,14 +139,29 @@ class Problem:
         return self.lipschitz * (2 * k - 3)
 
     @property
+    def contraction(self) -> float:
+        """kappa: what the step from the losses to the outputs costs, by vectors or by single outputs."""
+        largest = max(self.classes - 2, 1)
+        by_output = {"cross-entropy": largest + MAURER, "margin": largest * self.lipschitz, "lipschitz": math.inf}
+        return min(MAURER * self.vector_lipschitz, by_output[self.loss])
+
+    @property
     def width(self) -> float:
-        """The range of the weighted complementary loss: no deviation can be larger."""
-        return self.omega_max * (2 * self.classes - 3) * self.largest_loss
+        """D: the range of the weighted complementary loss; no deviation can be larger."""
+        k, omega = self.classes, eq13(self.pi)
+        low, high = -(k - 2) * self.largest_loss, (k - 1) * self.largest_loss
+        if self.loss == "cross-entropy" and self.reach is not None:
+            low, high = (
+                side * (2 * k - 3) * self.reach
+                + float(np.logaddexp(side * self.reach, math.log(k - 1) - side * self.reach))
+                for side in (-1, 1)
+            )
+        return float(omega.max() * high - min(omega.max() * low, omega.min() * low))
 
     @property
     def scale(self) -> float | None:
         """The risk of outputs of 0, for inverse-size labels and cross-entropy: log K times the mean of omega."""
-        if self.loss != "cross-entropy":
+        if self.loss != "cross-entropy" or not self.inverse_size:
             return None
         omega = eq13(self.pi)  # these are also the class shares: both are proportional to 1/pi
         return math.log(self.classes) * float(omega @ transition_from_pi(np.array(self.pi)) @ omega)
@@ -183,18 +209,22 @@ def lemma1(problem: Problem) -> Bound:
     .. math:: 2 \omega_K L_\phi [\pi_K (K-1) + K]\, \mathfrak R_{N}(F) + \sqrt{\frac{I^2 \log(4/\delta)}{2N}},\quad
               I = 2 \omega_K L_f [\pi_K (K-1) + K],
 
-    "with probability at least :math:`1 - \delta/2`". What is loose or wrong in its proof:
+    "with probability at least :math:`1 - \delta/2`"; :math:`\mathfrak R_N(F)` is read as the complexity of one
+    output. What is loose or wrong in its proof:
 
-    - The step from the composed class to F uses a contraction for real functions although f has K outputs: a factor
-      :math:`\sqrt2` and the sum over the K outputs are missing. The first term is too small.
+    - It is about Eq. 12, and Eq. 12 does not estimate Eq. 11: its sums over the :math:`N_z` samples of a label are
+      divided by all N, so that its expectation has :math:`\pi_z^2` where Eq. 11 has :math:`\pi_z`.
+    - :math:`\pi_z` stands before both parts of Eq. 12, in the proof before the first only. The loss of the
+      experiments, Eq. 9, has no :math:`\pi_z`: there the first coefficient is K - 1, not :math:`\pi_K (K-1)`, and the
+      bracket too small.
+    - The contraction works output by output, which is right for :math:`\ell_j = \phi(f_j)`. A loss whose every
+      :math:`\ell_j` sees all outputs, as softmax cross-entropy, needs the contraction of vectors, which costs more.
     - :math:`\omega_K` and :math:`\pi_K` are both maxima, but of different classes, as :math:`\omega \propto 1/\pi`:
       loose.
-    - :math:`\pi_z` stands before both parts of Eq. 12, in the proof before the first only; and the loss of the
-      experiments is that of Eq. 9, without :math:`\pi_z`.
     - McDiarmid's inequality is applied to one f and then read as a statement on the supremum; samples are exchanged,
       their labels are not.
     - It bounds the deviation of the weighted risk. For other labels than those of the inverse-size selector that is
-      not the risk of any classification problem.
+      not the risk of any classification problem; and nothing in it depends on how balanced the result is.
     """
     bracket = problem.pi_max * (problem.classes - 1) + problem.classes
     largest = 2 * problem.omega_max * problem.largest_loss * bracket
@@ -232,15 +262,16 @@ def corrected_lemma(problem: Problem) -> Bound:
     """The corrected statement; its proof is in the module's description."""
     k = problem.classes
     deviation = problem.width * math.sqrt(math.log(2 / problem.delta) / (2 * problem.n))
-    complexity = 2 * SQRT2 * problem.omega_max * problem.contraction * k * problem.complexity
+    complexity = 2 * problem.omega_max * problem.contraction * k * problem.complexity
     return Bound(
         "Lemma 1, corrected",
-        "2 sqrt(2) omega_max Lambda sum_k R_N(F_k) + omega_max (2K-3) L_f sqrt(log(2/delta) / (2N))",
+        "2 omega_max kappa sum_k R_N(F_k) + D sqrt(log(2/delta) / (2N))",
         {
             **_common(problem, "omega_max"),
-            "Lambda": problem.contraction,
+            "Lambda": problem.vector_lipschitz,
+            "kappa": problem.contraction,
+            "D": problem.width,
             "sum_k R_N(F_k)": k * problem.complexity,
-            "2K-3": 2 * k - 3,
         },
         {"complexity": complexity, "deviation": deviation},
         1 - problem.delta,
@@ -251,25 +282,40 @@ def corrected_lemma(problem: Problem) -> Bound:
 
 def corrected_theorem(problem: Problem) -> Bound:
     r"""Twice the corrected lemma: :math:`R(\hat f) - R(f^*) \le [R - \hat R](\hat f) + [\hat R - R](f^*)`."""
-    formula = "2 (2 sqrt(2) omega_max Lambda sum_k R_N(F_k) + omega_max (2K-3) L_f sqrt(log(2/delta) / (2N)))"
+    formula = "4 omega_max kappa sum_k R_N(F_k) + 2 D sqrt(log(2/delta) / (2N))"
     return _twice(corrected_lemma(problem), "Theorem 1, corrected", formula)
 
 
 def finite_class(problem: Problem, members: int) -> Bound:
-    r"""For finitely many models J: Hoeffding's inequality and a union, no complexity.
-
-    .. math:: \omega_{max} (2K-3) L_f \sqrt{\log(2J/\delta) / (2N)}
-    """
+    r"""For finitely many models J, by Hoeffding's inequality and a union: :math:`D \sqrt{\log(2J/\delta) / (2N)}`."""
     deviation = problem.width * math.sqrt(math.log(2 * whole("members", members) / problem.delta) / (2 * problem.n))
     return Bound(
         "finitely many models",
-        "omega_max (2K-3) L_f sqrt(log(2J/delta) / (2N))",
-        {**_common(problem, "omega_max"), "J": members, "2K-3": 2 * problem.classes - 3},
+        "D sqrt(log(2J/delta) / (2N))",
+        {**_common(problem, "omega_max"), "J": members, "D": problem.width},
         {"deviation": deviation},
         1 - problem.delta,
         problem.width,
         problem.scale,
     )
+
+
+def _problem(
+    sizes: ArrayLike, n: int, complexity: float, reach: float, loss: LossKind, lipschitz: float | None,
+    largest_loss: float | None, delta: float,
+) -> Problem:  # fmt: skip
+    choice("loss", loss, LOSS_KINDS)
+    classes = numeric("sizes", sizes).size
+    if classes < 2:
+        raise InputError("sizes", "sizes of at least two classes", classes)
+    if loss == "cross-entropy":
+        if lipschitz is not None or largest_loss is not None:
+            raise InputError("lipschitz, largest_loss", "none for cross-entropy, whose constants are known", "a value")
+        lipschitz, largest_loss = CROSS_ENTROPY, cross_entropy_limit(classes, reach)
+    if lipschitz is None or largest_loss is None:
+        raise InputError("lipschitz, largest_loss", f"both, for loss = {loss!r}", "none")
+    pi = tuple(complementary_prior(sizes).tolist())
+    return Problem(pi, n, complexity, largest_loss, loss, lipschitz, delta, reach)
 
 
 def labels_needed(bound: float, n: int, gap: float) -> int:
@@ -278,7 +324,10 @@ def labels_needed(bound: float, n: int, gap: float) -> int:
     >>> labels_needed(2.0, n=100, gap=0.5)
     1600
     """
-    return math.ceil(whole("n", n) * (positive("bound", bound) / positive("gap", gap)) ** 2 - 1e-9)
+    ratio = positive("bound", bound) / positive("gap", gap)
+    if ratio > math.sqrt(MOST_LABELS / whole("n", n)):
+        raise InputError("gap", f"one that at most {MOST_LABELS:g} labels reach", gap)
+    return math.ceil(n * ratio**2 - 1e-9)
 
 
 def cross_entropy_limit(classes: int, reach: float) -> float:

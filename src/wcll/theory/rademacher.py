@@ -57,8 +57,9 @@ def mlp_complexity(norms: Sequence[float], radius: float, n: int) -> float:
 
     .. math:: \mathfrak R_N \le \frac{r \bigl(\sqrt{2 d \log 2} + 1\bigr) \prod_j M_j}{\sqrt N}
 
-    (Golowich, Rakhlin and Shamir, COLT 2018, Theorem 1), for one output, so that the last norm is that of one row. It
-    grows with the product of the norms, which trained networks make large: expect it to be vacuous.
+    (Golowich, Rakhlin and Shamir, COLT 2018, Theorem 1), for one output, so that the last norm is that of one row, and
+    for networks without biases (a feature that is 1 stands for the first layer's). It grows with the product of the
+    norms, which trained networks make large: expect it to be vacuous.
     """
     if not norms:
         raise InputError("norms", "one norm a layer", "none")

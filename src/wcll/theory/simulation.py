@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import FloatArray, IntArray
+from wcll.checks import FloatArray, IntArray, choice
 from wcll.labels import imbalance_counts, make_transition
 from wcll.labels.weights import eq13
 from wcll.streams import stream
-from wcll.theory.bounds import Problem, corrected_lemma, corrected_theorem, finite_class, lemma1, theorem1
+from wcll.theory.bounds import Bound, Problem, corrected_lemma, corrected_theorem, finite_class, lemma1, theorem1
 
 SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)  #: three decades of N
 DRAWS = 1000
@@ -207,8 +207,7 @@ class Point:
     low: float  #: 5th and 95th percentile over draws
     high: float
     printed: float
-    corrected: float
-    finite: float | None  #: the bound for finitely many models
+    corrected: float  #: for finitely many models, the bound that is about them
     held: int  #: draws in which the corrected bound holds
     held_printed: int
     median_ratio: float  #: of corrected bound to measurement
@@ -242,7 +241,8 @@ def simulate(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Trend:  # fmt: skip
     """Measure one kind of deviation over N on a world of uniform or inverse-size labels."""
-    world = World.draw(labels, seed=seed)
+    choice("kind", kind, KINDS)
+    world = World.draw(choice("labels", labels, LABELS), seed=seed)
     measured = []
     for i, n in enumerate(sizes):
         measured.append(_measure(world, kind, world.draws(n, draws, seed=seed), seed))
@@ -259,8 +259,7 @@ def _measure(world: World, kind: str, drawn: FloatArray, seed: int) -> FloatArra
 
 
 def _point(problem: Problem, kind: str, values: FloatArray) -> Point:
-    printed, corrected = (theorem1, corrected_theorem) if kind == "excess" else (lemma1, corrected_lemma)
-    old, new = printed(problem), corrected(problem)
+    old, new = _statements(problem, kind)
     low, high = np.quantile(values, (0.05, 0.95))
     return Point(
         n=problem.n,
@@ -269,12 +268,18 @@ def _point(problem: Problem, kind: str, values: FloatArray) -> Point:
         high=float(high),
         printed=old.value,
         corrected=new.value,
-        finite=finite_class(problem, MEMBERS).value if kind == "finite" else None,
         held=int((values <= new.value).sum()),
         held_printed=int((values <= old.value).sum()),
         median_ratio=float(np.median(new.value / np.maximum(values, 1e-300))),
         vacuous=new.vacuous,
     )
+
+
+def _statements(problem: Problem, kind: str) -> tuple[Bound, Bound]:
+    """The bound as printed, and the corrected one, of what is measured."""
+    if kind == "excess":
+        return theorem1(problem), corrected_theorem(problem)
+    return lemma1(problem), finite_class(problem, MEMBERS) if kind == "finite" else corrected_lemma(problem)
 
 
 def log_slope(sizes: Sequence[int], measured: FloatArray, *, seed: int = 0) -> tuple[float, float, float]:
