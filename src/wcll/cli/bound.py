@@ -77,28 +77,15 @@ def bound(  # noqa: PLR0913 - one argument an option
     as_json: AsJson = False,
 ) -> None:
     """Print Lemma 1 and Theorem 1 for cross-entropy, as printed and corrected, term by term."""
-    shape = {
-        "--classes": classes,
-        "--p": p,
-        "--minority": minority,
-        "--n": n,
-        "--radius": radius,
-        "--layer-norm": layer_norm,
-    }
-    given = [name for name, value in shape.items() if value]
+    shape = {"--classes": classes, "--p": p, "--minority": minority, "--n": n, "--radius": radius}
+    given = [name for name, value in {**shape, "--layer-norm": layer_norm}.items() if value]
     if context.invoked_subcommand is not None:
         others = {"--suite": suite, "--data": data, "--norm": norm, "--gap": gap, "--plot": plot, "--json": as_json}
-        given += [name for name, value in others.items() if value]
-        if given:
-            raise InputError(given[0], "no command beside it", context.invoked_subcommand)
+        _refuse([*given, *(name for name, value in others.items() if value)], "no command beside it", context)
         return
-    if gap is not None:
-        positive("--gap", gap)
-    if plot is not None:
-        _check_plot(plot)
+    _check(gap, plot)
     if suite is not None:
-        if given:
-            raise InputError(given[0], "none beside --suite, which has its own", "a value")
+        _refuse(given, "none beside --suite, which has its own", context)
         cases = _of_suite(suite, data, norm, delta)
     else:
         shares = _shares(classes or 10, 2.0 if p is None else p, minority or [0])
@@ -153,6 +140,24 @@ def simulate(
         text = json.dumps({"made": made, "trends": [trend.to_dict() for trend in trends]}, indent=1)
         with replacing(out, "--out") as draft:
             draft.write_text(text + "\n", encoding="utf-8")
+
+
+def _refuse(given: Sequence[str], expected: str, context: typer.Context) -> None:
+    """Options that would have no effect."""
+    if given:
+        raise InputError(given[0], expected, context.invoked_subcommand or "a value")
+
+
+def _check(gap: float | None, plot: Path | None) -> None:
+    """What can be wrong with them, before anything is computed or printed."""
+    from wcll.atomic import check_target
+
+    if gap is not None:
+        positive("--gap", gap)
+    if plot is not None:
+        if plot.suffix != ".svg":
+            raise InputError("--plot", "an .svg file", plot.name)
+        check_target(plot, "--plot")
 
 
 def _shares(classes: int, p: float, minority: Sequence[int]) -> list[float]:
@@ -304,14 +309,6 @@ def _print_trend(trend: Trend) -> None:
     screen.print(table)
     interval = f"95 % interval {trend.slope_low:.3f} to {trend.slope_high:.3f}"
     screen.print(f"log-log slope {trend.slope:.3f} ({interval})\n", markup=False)
-
-
-def _check_plot(path: Path) -> None:
-    from wcll.atomic import check_target
-
-    if path.suffix != ".svg":
-        raise InputError("--plot", "an .svg file", path.name)
-    check_target(path, "--plot")
 
 
 def _plot(case: Case, path: Path) -> None:
