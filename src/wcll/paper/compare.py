@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from wcll.experiments.suite import Axis, Suite, TableSpec
+from wcll.experiments.suite import Axis, Suite
 from wcll.experiments.trial import Trial
 from wcll.losses import LOSSES
 from wcll.paper.published import Published, find
@@ -105,10 +106,8 @@ class Comparison:
 def compare(results: Results) -> Comparison:
     """Every cell of a suite."""
     suite = results.suite
-    tables = {spec.title: spec for spec in suite.tables}
-    entries = [
-        _entry(results, row, column, tables["paper"], tables["fair"]) for column in suite.columns for row in suite.rows
-    ]
+    (paper,) = [spec for spec in suite.tables if spec.title == "paper"]
+    entries = [_entry(results, row, column, dict(paper.at)) for column in suite.columns for row in suite.rows]
     return Comparison(results, _marked(suite, entries))
 
 
@@ -138,12 +137,13 @@ def mean_absolute(entries: Sequence[Entry]) -> float:
     return sum(differences) / len(differences) if differences else float("nan")
 
 
-def _entry(results: Results, row: Axis, column: Axis, paper: TableSpec, fair: TableSpec) -> Entry:
+def _entry(results: Results, row: Axis, column: Axis, at: dict[str, Any]) -> Entry:
+    """One cell; the paper's protocol fixes the values ``at``."""
     suite = results.suite
     looks: dict[str, dict[int, Look]] = {"paper": {}, "fair": {}}
     rates: dict[float, dict[int, float]] = {}
     diverged = False
-    at_rate, at_all = suite.candidates(column, row, 0, dict(paper.at)), suite.candidates(column, row, 0)
+    at_rate, at_all = suite.candidates(column, row, 0, at), suite.candidates(column, row, 0)
     for seed in results.seeds:
         fixed, tried = _runs(results, at_rate, seed), _runs(results, at_all, seed)
         if fixed:

@@ -10,7 +10,7 @@ from wcll.paper.claims import all_of
 from wcll.paper.compare import show_name
 from wcll.paper.published import Published, published
 from wcll.paper.reproduction import Reproduction
-from wcll.paper.search import RIVAL, SIZES, Protocol, Search
+from wcll.paper.search import INVERSE_SIZE, SIZES, Protocol, Search
 
 FIRST_DIGITS = 980  #: images of digit 0 among MNIST's 10,000 test images
 TEST_IMAGES = 10_000
@@ -48,7 +48,7 @@ def _rows_that_look_under_trained(found: Reproduction, search: Search) -> Findin
     for method in ("nn", "exp", "l-w", "l-uw", "free", "pc"):
         apart = fmean(entry.difference for entry in found.main(method) if entry.difference is not None)
         distances = {
-            (size, lr): search.distance(Protocol(RIVAL, size, method, lr, "last")).distance
+            (size, lr): search.distance(Protocol(INVERSE_SIZE, size, method, lr, "last")).distance
             for size in SIZES
             for lr in search.base.grid["lr"]
         }

@@ -13,13 +13,13 @@ from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
 from wcll.paper.compare import CLOSE, Comparison, Entry, mean_absolute, rank_agreement, show_name
 from wcll.paper.findings import findings
 from wcll.paper.reproduction import Reproduction
-from wcll.paper.search import RIVAL, SIZES, Fit, Protocol, Search
+from wcll.paper.search import INVERSE_SIZE, SIZES, Fit, Protocol, Search
 from wcll.report.figures import curves_panel, sheet
 from wcll.report.page import render
 from wcll.report.tables import BY_RISK, TRUTH, told_notes
 
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes
-CHOSEN = Protocol(RIVAL, 2000, "wcll eq9, declared pi", 5e-4, "last")  #: the one called "paper" here
+CHOSEN = Protocol(INVERSE_SIZE, 2000, "wcll eq9, declared pi", 5e-4, "last")  #: the one called "paper" here
 VERDICTS = {HOLDS: "hold", FAILS: "do not hold", UNTESTED: "can't be tested"}
 MOST = 10  #: protocols that are listed
 

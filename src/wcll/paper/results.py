@@ -67,9 +67,7 @@ def made_of(rows: Sequence[Row]) -> dict[str, Any]:
 def write_results(results: Results, path: Path) -> None:
     """One run a line."""
     keys = keys_of(results.suite, results.trials)
-    if path.exists() and (more := read_file(path, results.suite.name).get("trials", 0)) > results.trials:
-        raise InputError("--results", f"a file of at most {results.trials} trials to replace", f"{path} of {more}",
-                         "name another folder, or remove the file")  # fmt: skip
+    check_trials(path, results.suite.name, results.trials)
     if lacking := [key for key in keys if key not in results.runs]:
         raise InputError("--results", f"all {len(keys)} runs of {results.suite.name}", f"{len(lacking)} missing")
     lines = [json.dumps(results.runs[key].to_list(), separators=(",", ":")) for key in keys]
@@ -81,6 +79,13 @@ def write_results(results: Results, path: Path) -> None:
         "fields": FIELDS,
     }
     write_lines(path, head, "runs", lines)
+
+
+def check_trials(path: Path, name: str, trials: int) -> None:
+    """Fail rather than replace results by those of fewer trials."""
+    if path.exists() and (more := read_file(path, name).get("trials", 0)) > trials:
+        raise InputError("--results", f"a file of at most {trials} trials to replace", f"{path} of {more}",
+                         "name another folder, or remove the file")  # fmt: skip
 
 
 def write_lines(path: Path, head: Mapping[str, Any], name: str, lines: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from wcll.experiments import Row, Suite, Trial
 from wcll.experiments.loading import load_base
 from wcll.experiments.suite import Axis
 from wcll.paper.published import published
-from wcll.paper.results import check_version, made_of, read_file, version, write_lines
+from wcll.paper.results import check_trials, check_version, made_of, read_file, version, write_lines
 
 NAME = "search"
 EPOCHS = ("last", "best")  #: the best by TEST accuracy, as papers without a validation set may show it
@@ -33,7 +33,7 @@ GENERATORS: dict[str, dict[str, str]] = {
     "uniform labels, rare classes named less": {"labels": "uniform", "imbalance_of": "ybar"},
     "uniform labels, rare classes named more": {"labels": "uniform", "imbalance_of": "ybar-inverse"},
 }
-RIVAL = "inverse-size labels of imbalanced classes"
+INVERSE_SIZE = "inverse-size labels of imbalanced classes"
 SMALLEST = 5421  #: images of the rarest digit in MNIST: uniform labels name every digit about as often
 
 
@@ -173,6 +173,7 @@ def measure(base: Suite, trials: int, rows: Mapping[str, Row]) -> Search:
 
 def write_search(search: Search, trials: int, command: str, path: Path) -> None:
     """One line for every generator, size, setting and loss: last epochs by rate, then best epochs by rate."""
+    check_trials(path, NAME, trials)
     keys = [trial.key for trial in search_trials(search.base, trials)]
     lines = []
     for generator, size, suite in variants(search.base):
