@@ -186,7 +186,9 @@ def _made(found: Reproduction) -> list[tuple[str, str]]:
     lines = []
     for about, size in parts:
         versions = ", ".join(f"{name} {about[name]}" for name in ("wcll", "torch", "numpy", "python"))
-        commit = f"commit {about['commit']}".replace("+", " with changes") if about["commit"] else "an installed package"
+        commit = (
+            f"commit {about['commit']}".replace("+", " with changes") if about["commit"] else "an installed package"
+        )
         place = f"{about['seconds']:.0f} s of training on {about['device']}; {versions}; {commit}"
         lines.append((str(about["command"]), size + place))
     return lines
