@@ -24,7 +24,7 @@ from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.report.bounds import figure_name, trend_figure
 from wcll.report.page import bold, percent, render
 from wcll.theory import Problem, corrected_theorem, labels_needed
-from wcll.theory.simulation import KIND_TITLES, Trend
+from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, Trend, World
 
 ROOT = Path(__file__).parents[1]
 
@@ -89,8 +89,19 @@ def bounds_pages() -> dict[Path, str]:
     names = list(dict.fromkeys(name for one in columns[0]["bounds"] for name in one["ingredients"]))
     ratios = (2.0, 5.0, 10.0, 100.0)
     needed = [(k, [labels_for_half(k, p) for p in ratios]) for k in (3, 5, 10, 100)]
-    page = render("bounds.md", trends=trends, titles=KIND_TITLES, made=stored["made"], columns=columns, names=names,
-                  ratios=ratios, needed=needed)  # fmt: skip
+    page = render(
+        "bounds.md",
+        trends=trends,
+        titles=KIND_TITLES,
+        world=World.draw("uniform"),
+        members=MEMBERS,
+        starts=STARTS,
+        made=stored["made"],
+        columns=columns,
+        names=names,
+        ratios=ratios,
+        needed=needed,
+    )
     figures = {ROOT / "docs" / "figures" / figure_name(trend): trend_figure(trend) for trend in trends}
     return {ROOT / "docs" / "bounds.md": page, **figures}
 

@@ -514,7 +514,7 @@ def test_the_search_has_what_mnist_has_images_for():
 def test_the_searchs_distance(found):
     base = found.search.base
     off = {(CHOSEN, column.title): searching.printed_mean(CHOSEN.loss, column) + 3 for column in base.columns}
-    fit = searching.Search(base, off, {}).distance(CHOSEN)
+    fit = searching.Search(base, 3, off, {}).distance(CHOSEN)
     assert fit.distance == pytest.approx(3)
     assert fit.cells == 12
     assert searching.printed_mean("log", base.columns[0]) is None  # not printed in table 2
@@ -528,7 +528,7 @@ def test_the_search_agrees_with_the_tables(found):
 
 
 def test_search_files_come_back_or_are_refused(found, tmp_path, monkeypatch):
-    searching.write_search(found.search, 3, "wcll paper search", tmp_path / "search.json")
+    searching.write_search(found.search, "wcll paper search", tmp_path / "search.json")
     assert searching.read_search(tmp_path / "search.json").figures == found.search.figures
     text = (tmp_path / "search.json").read_text()
     plain = json.loads(text)

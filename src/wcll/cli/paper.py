@@ -41,8 +41,11 @@ Processes = Annotated[
 ]
 
 
-def _command(names: Sequence[str]) -> Callable[..., None]:
-    """A command that runs some suites."""
+Action = Callable[[int | None, str | None, Work, Path | None], None]
+
+
+def _command(action: Action) -> Callable[..., None]:
+    """A command that runs something: all of them have the same options."""
 
     def command(
         store: StorePath = STORE,
@@ -55,49 +58,67 @@ def _command(names: Sequence[str]) -> Callable[..., None]:
         results: ResultsFolder = None,
         dry_run: DryRun = False,
     ) -> None:
-        work = Work(store, data, workers(device, 1, processes, memory), dry_run)
-        _run([_suite(name, only) for name in names], trials, work, results)
+        if results is not None:
+            _check_folder(results)
+        action(trials, only, Work(store, data, workers(device, 1, processes, memory), dry_run), results)
 
     return command
 
 
-for _name, _help in SUITES.items():
-    app.command(_name, help=_help)(_command([_name]))
-app.command("all", help="All of the above.")(_command(list(SUITES)))
+def _run_suites(names: Sequence[str]) -> Action:
+    """Train what is missing of some suites at once, print each beside the paper, and write result files."""
+
+    def action(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
+        from wcll.experiments import Store, load_suite
+        from wcll.paper.compare import compare
+        from wcll.paper.results import make_results, write_results
+
+        suites = [_restricted(load_suite(name), only) for name in names]
+        wanted = [trial for suite in suites for trial in suite.all_trials(range(trials or suite.trials))]
+        title = suites[0].title if len(suites) == 1 else "The paper"
+        if not train_missing(title, wanted, work):
+            return
+        with Store(work.store) as finished:
+            for suite in suites:
+                count = trials or suite.trials
+                rows = list(rows_of(suite, finished, range(count)).values())
+                made = make_results(suite, count, rows, _made_by(suite.name, trials))
+                print_comparison(compare(made))
+                if folder is not None:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    write_results(made, folder / f"{suite.name}.json")
+
+    return action
 
 
-@app.command("search")
-def search(
-    store: StorePath = STORE,
-    data: DataOption = None,
-    trials: Trials = None,
-    device: Device = "auto",
-    processes: Processes = None,
-    memory: Memory = None,
-    results: ResultsFolder = None,
-    dry_run: DryRun = False,
-) -> None:
-    """Which generator of labels, size, formula, rate and epoch fits the printed numbers (many runs: take a GPU)."""
+def _run_search(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
+    """Train what is missing of the search, print what fits best, and write its result file."""
     from wcll.cli.output import console
     from wcll.experiments import Store
     from wcll.paper.search import NAME, base_suite, measure, search_trials, write_search
 
-    base = base_suite()
-    if results is not None:
-        _check_folder(results)
+    base = _restricted(base_suite(), only)
     wanted = search_trials(base, trials or base.trials)
-    work = Work(store, data, workers(device, 1, processes, memory), dry_run)
     if not train_missing(base.title, wanted, work):
         return
-    with Store(store) as finished:
+    with Store(work.store) as finished:
         rows = {row.key: row for row in finished.rows([trial.key for trial in wanted])}
     found = measure(base, trials or base.trials, rows)
     for fit in found.ranked(found.readings)[:10]:
         one = fit.protocol
         console().print(f"{fit.distance:5.1f}  {one.loss}; {one.generator}, {one.size}; {one.lr:g}, {one.epoch} epoch")
-    if results is not None:
-        results.mkdir(parents=True, exist_ok=True)
-        write_search(found, trials or base.trials, _made_by(NAME, trials), results / f"{NAME}.json")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_search(found, _made_by(NAME, trials), folder / f"{NAME}.json")
+
+
+for _name, _help in SUITES.items():
+    app.command(_name, help=_help)(_command(_run_suites([_name])))
+app.command("all", help="All of the above.")(_command(_run_suites(list(SUITES))))
+app.command(
+    "search",
+    help="Which generator of labels, size, formula, rate and epoch fits the printed numbers (many runs: take a GPU).",
+)(_command(_run_search))
 
 
 @app.command("report")
@@ -124,43 +145,17 @@ def report(
     print(f"report: {out}", file=sys.stderr)
 
 
-def _suite(name: str, only: str | None) -> Suite:
-    """A suite of the package, or those of its columns that are about one data set."""
+def _restricted(suite: Suite, only: str | None) -> Suite:
+    """A suite, or those of its columns that are about one data set."""
     from dataclasses import replace
 
     from wcll.checks import choice
-    from wcll.experiments import load_suite
 
-    suite = load_suite(name)
     if only is None:
         return suite
-    datasets = {column.title: suite.settings | column.settings for column in suite.columns}
-    choice("--only", only, sorted({str(settings["dataset"]) for settings in datasets.values()}))
-    kept = tuple(column for column in suite.columns if datasets[column.title]["dataset"] == only)
-    return replace(suite, columns=kept)
-
-
-def _run(suites: Sequence[Suite], trials: int | None, work: Work, folder: Path | None) -> None:
-    """Train what is missing of some suites at once, print each beside the paper, and write result files."""
-    from wcll.experiments import Store
-    from wcll.paper.compare import compare
-    from wcll.paper.results import make_results, write_results
-
-    wanted = [trial for suite in suites for trial in suite.all_trials(range(trials or suite.trials))]
-    title = suites[0].title if len(suites) == 1 else "The paper"
-    if folder is not None:
-        _check_folder(folder)
-    if not train_missing(title, wanted, work):
-        return
-    with Store(work.store) as finished:
-        for suite in suites:
-            count = trials or suite.trials
-            rows = list(rows_of(suite, finished, range(count)).values())
-            made = make_results(suite, count, rows, _made_by(suite.name, trials))
-            print_comparison(compare(made))
-            if folder is not None:
-                folder.mkdir(parents=True, exist_ok=True)
-                write_results(made, folder / f"{suite.name}.json")
+    datasets = {column.title: str((suite.settings | column.settings)["dataset"]) for column in suite.columns}
+    choice("--only", only, sorted(set(datasets.values())))
+    return replace(suite, columns=tuple(column for column in suite.columns if datasets[column.title] == only))
 
 
 def _made_by(name: str, trials: int | None) -> str:

@@ -13,7 +13,7 @@ from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
 from wcll.paper.compare import CLOSE, Comparison, Entry, mean_absolute, rank_agreement, show_name
 from wcll.paper.findings import findings
 from wcll.paper.reproduction import Reproduction
-from wcll.paper.search import INVERSE_SIZE, SIZES, Fit, Protocol, Search
+from wcll.paper.search import GENERATORS, INVERSE_SIZE, SIZES, Fit, Protocol, Search
 from wcll.report.figures import curves_panel, sheet
 from wcll.report.page import render
 from wcll.report.tables import BY_RISK, TRUTH, told_notes
@@ -58,6 +58,7 @@ def contents(found: Reproduction) -> dict[str, Any]:
         "extras": [_table(found.parts[name]) for name in ("bases", "sizes")],
         "panels": _panels(found.parts["figure3"]),
         "figure_methods": [show_name(method) for method in found.parts["figure3"].methods],
+        "figure_trials": found.parts["figure3"].results.trials,
         "search": _search(found.search) if found.search else None,
         "made": _made(found),
     }  # fmt: skip
@@ -116,15 +117,16 @@ def _shade(entry: Entry) -> str:
 
 
 def _panels(figure: Comparison) -> list[tuple[str, str]]:
+    results, suite = figure.results, figure.results.suite
     panels = []
-    for column in figure.columns:
-        curves = {}
-        for method in figure.methods:
-            axes = (next(c for c in figure.results.suite.columns if c.title == column),
-                    next(r for r in figure.results.suite.rows if r.title == method))  # fmt: skip
-            keys = [figure.results.suite.candidates(*axes, seed)[0].key for seed in figure.results.seeds]
-            curves[show_name(method)] = np.array([figure.results.runs[key].curve for key in keys])
-        panels.append((column, curves_panel(f"{column}: accuracy on the imbalanced class by epoch", curves)))
+    for column in suite.columns:
+        trials = {row.title: suite.candidates(column, row, 0)[0] for row in suite.rows}
+        curves = {
+            show_name(method): np.array([results.runs[replace(trial, seed=seed).key].curve for seed in results.seeds])
+            for method, trial in trials.items()
+        }
+        label = f"{column.title}: accuracy on the imbalanced class by epoch"
+        panels.append((column.title, curves_panel(label, curves)))
     return panels
 
 
@@ -142,7 +144,7 @@ def _search(search: Search) -> dict[str, Any]:
         "rank": chosen,
         "whole": len(whole),
         "nearest": None if nearest is None else _fit(search, nearest),
-        "nearest_is_used": nearest is not None and nearest.protocol.place == CHOSEN.place,
+        "nearest_is_used": nearest is not None and replace(nearest.protocol, loss=CHOSEN.loss) == CHOSEN,
         "best": [_fit(search, fit) for fit in shown],
         "generators": [_fit(search, first[name]) for name in dict.fromkeys(fit.protocol.generator for fit in ranked)],
         "sizes": SIZES,
@@ -160,6 +162,9 @@ def _search(search: Search) -> dict[str, Any]:
         ],
         "together": search.together(CHOSEN.loss)[:5],
         "cells": len(search.base.columns),
+        "trials": search.trials,
+        "kinds": {"ways to draw labels": len(GENERATORS), "sizes": len(SIZES), "formulas": len(search.readings),
+                  "rates": len(rates)},
     }  # fmt: skip
 
 

@@ -43,14 +43,10 @@ def keys_of(suite: Suite, trials: int) -> list[str]:
     return list(dict.fromkeys(trial.key for trial in suite.all_trials(range(trials))))
 
 
-def summaries(suite: Suite, rows: Iterable[Row]) -> dict[str, Summary]:
-    """Runs by key."""
-    return {row.key: summarise(row, curve=suite.name in CURVES) for row in rows}
-
-
 def make_results(suite: Suite, trials: int, rows: Sequence[Row], command: str) -> Results:
     """The results of a suite from its finished runs."""
-    return Results(suite, trials, summaries(suite, rows), {"command": command, **made_of(rows)})
+    runs = {row.key: summarise(row, curve=suite.name in CURVES) for row in rows}
+    return Results(suite, trials, runs, {"command": command, **made_of(rows)})
 
 
 def made_of(rows: Sequence[Row]) -> dict[str, Any]:

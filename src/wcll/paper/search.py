@@ -47,11 +47,6 @@ class Protocol:
     lr: float
     epoch: str
 
-    @property
-    def place(self) -> tuple[str, int]:
-        """Which data it is trained on."""
-        return self.generator, self.size
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -67,6 +62,7 @@ class Search:
     """Measured accuracies, in percent, by protocol and setting."""
 
     base: Suite
+    trials: int
     figures: Mapping[tuple[Protocol, str], float]
     made: Mapping[str, Any]
 
@@ -168,24 +164,27 @@ def measure(base: Suite, trials: int, rows: Mapping[str, Row]) -> Search:
                 shown = fmean(curve[-1] for curve in curves), fmean(curve.max() for curve in curves)
                 for epoch, value in zip(EPOCHS, shown, strict=True):
                     figures[Protocol(generator, size, row.title, lr, epoch), column.title] = round(float(value), 2)
-    return Search(base, figures, made_of(list(rows.values())))
+    return Search(base, trials, figures, made_of(list(rows.values())))
 
 
-def write_search(search: Search, trials: int, command: str, path: Path) -> None:
+def write_search(search: Search, command: str, path: Path) -> None:
     """One line for every generator, size, setting and loss: last epochs by rate, then best epochs by rate."""
-    check_trials(path, NAME, trials)
-    keys = [trial.key for trial in search_trials(search.base, trials)]
-    lines = []
-    for generator, size, suite in variants(search.base):
-        for column, row in product(suite.columns, suite.rows):
-            protocols = [Protocol(generator, size, row.title, lr, e) for e in EPOCHS for lr in suite.grid["lr"]]
-            try:
-                values = [search.figures[protocol, column.title] for protocol in protocols]
-            except KeyError:
-                raise InputError("--results", f"all {len(keys)} runs of the search", "some missing") from None
-            lines.append(json.dumps([generator, size, column.title, row.title, *values], separators=(",", ":")))
-    made = {"command": command, **search.made}
-    write_lines(path, {"suite": NAME, "version": version(keys), "trials": trials, "made": made}, "figures", lines)
+    check_trials(path, NAME, search.trials)
+    keys = [trial.key for trial in search_trials(search.base, search.trials)]
+    lines: dict[tuple[str, int, str, str], list[float]] = {}
+    for protocol, column in _places(search.base):
+        if (protocol, column) not in search.figures:
+            raise InputError("--results", f"all {len(keys)} runs of the search", "some missing")
+        line = lines.setdefault((protocol.generator, protocol.size, column, protocol.loss), [])
+        line.append(search.figures[protocol, column])
+    head = {
+        "suite": NAME,
+        "version": version(keys),
+        "trials": search.trials,
+        "made": {"command": command, **search.made},
+    }
+    text = [json.dumps([*place, *values], separators=(",", ":")) for place, values in lines.items()]
+    write_lines(path, head, "figures", text)
 
 
 def read_search(path: Path) -> Search:
@@ -206,7 +205,7 @@ def read_search(path: Path) -> Search:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}") from None
-    return Search(base, figures, made)
+    return Search(base, trials, figures, made)
 
 
 def _places(base: Suite) -> Iterator[tuple[Protocol, str]]:

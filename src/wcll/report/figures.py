@@ -117,20 +117,20 @@ def confusion_panel(title: str, shares: FloatArray, names: Sequence[str]) -> str
 
 
 FIGURE_STYLE = """
-svg { background: #fff; font: 11px system-ui, sans-serif; } text { fill: #5c6570; }
-.title { fill: #1d2126; font-weight: 600; } .grid { stroke: #e2dfd7; } .band { opacity: .2; }
-.line { stroke-width: 2; stroke-linejoin: round; }
-.c0 { stroke: #2458c5; fill: #2458c5; } .c1 { stroke: #c8570b; fill: #c8570b; }
-.c2 { stroke: #4f7f3a; fill: #4f7f3a; } .c3 { stroke: #6a51a3; fill: #6a51a3; }
-.line0, .line1, .line2, .line3 { fill: none; stroke-width: 1.8; } .fill0, .fill1, .fill2, .fill3 { opacity: .16; }
-.line0 { stroke: #2458c5; } .line1 { stroke: #c8570b; } .line2 { stroke: #4f7f3a; } .line3 { stroke: #6a51a3; }
-.fill0 { fill: #2458c5; } .fill1 { fill: #c8570b; } .fill2 { fill: #4f7f3a; } .fill3 { fill: #6a51a3; }
-@media (prefers-color-scheme: dark) {
-svg { background: #14171b; } text { fill: #a0a8b3; } .title { fill: #e8e9eb; } .grid { stroke: #2e343c; }
-.c0 { stroke: #7ea6ff; fill: #7ea6ff; } .c1 { stroke: #f2914a; fill: #f2914a; }
-.c2 { stroke: #93c77b; fill: #93c77b; } .c3 { stroke: #b9a3ee; fill: #b9a3ee; } }
-polyline.line { fill: none; } text.c0, text.c1, text.c2, text.c3 { stroke: none; }
-"""
+svg { --c0: #2458c5; --c1: #c8570b; --c2: #4f7f3a; --c3: #6a51a3; --ink: #1d2126; --soft: #5c6570; --line: #e2dfd7;
+  background: #fff; font: 11px system-ui, sans-serif; }
+@media (prefers-color-scheme: dark) { svg { --c0: #7ea6ff; --c1: #f2914a; --c2: #93c77b; --c3: #b9a3ee;
+  --ink: #e8e9eb; --soft: #a0a8b3; --line: #2e343c; background: #14171b; } }
+text { fill: var(--soft); } .title { fill: var(--ink); font-weight: 600; } .grid { stroke: var(--line); }
+polyline { fill: none; stroke-width: 2; stroke-linejoin: round; } polygon { opacity: .18; }
+""" + "".join(f".line{i} {{ stroke: var(--c{i}); }} .fill{i}, .name{i} {{ fill: var(--c{i}); }} " for i in range(4))
+
+
+def _file(title: str, width: int, height: int, marks: Sequence[str]) -> str:
+    """An SVG file, which brings its own style sheet."""
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(title)}">'
+    return f"{head}<style>{FIGURE_STYLE}</style>{''.join(marks)}</svg>\n"
 
 
 def sheet(title: str, panels: Sequence[tuple[str, str]], names: Sequence[str], *, across: int = 3) -> str:
@@ -140,15 +140,13 @@ def sheet(title: str, panels: Sequence[tuple[str, str]], names: Sequence[str], *
     height = head + -(-len(panels) // across) * (HEIGHT + 30) + gap
     marks = [f'<text class="title" x="{gap}" y="20">{escape(title)}</text>']
     for i, name in enumerate(names):
-        marks.append(f'<rect class="c{i}" x="{gap + 80 * i}" y="29" width="9" height="9"/>')
+        marks.append(f'<rect class="fill{i}" x="{gap + 80 * i}" y="29" width="9" height="9"/>')
         marks.append(f'<text x="{gap + 80 * i + 14}" y="38">{escape(name)}</text>')
     for i, (name, panel) in enumerate(panels):
         x, y = gap + (i % across) * (WIDTH + gap), head + 18 + (i // across) * (HEIGHT + 30)
         marks.append(f'<text class="title" x="{x}" y="{y - 4}">{escape(name)}</text>')
         marks.append(panel.replace("<svg ", f'<svg x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" ', 1))
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(title)}">'
-    return f"{svg}<style>{FIGURE_STYLE}</style>{''.join(marks)}</svg>\n"
+    return _file(title, width, height, marks)
 
 
 def loglog_figure(
@@ -181,18 +179,16 @@ def loglog_figure(
     if band is not None:
         edge = [place(a, b) for a, b in zip(x, band[1], strict=True)]
         edge += [place(a, b) for a, b in zip(reversed(x), reversed(band[0]), strict=True)]
-        marks.append(f'<polygon class="band c0" points="{" ".join(edge)}"/>')
+        marks.append(f'<polygon class="fill0" points="{" ".join(edge)}"/>')
     ends = []
     for i, (name, curve) in enumerate(lines.items()):
         points = [place(a, b) for a, b in zip(x, curve, strict=True)]
-        marks.append(f'<polyline class="line c{i}" points="{" ".join(points)}"/>')
+        marks.append(f'<polyline class="line{i}" points="{" ".join(points)}"/>')
         ends.append((float(points[-1].split(",")[1]) + 4, i, name))
     above = -float("inf")
     for down, i, name in sorted(ends):  # names that would lie upon each other move down
         above = max(down, above + 13)
-        marks.append(f'<text class="c{i}" x="{width - right + 6}" y="{above:.1f}">{escape(name)}</text>')
+        marks.append(f'<text class="name{i}" x="{width - right + 6}" y="{above:.1f}">{escape(name)}</text>')
     marks.append(f'<text class="title" x="{left}" y="18">{escape(title)}</text>')
     marks.append(f'<text x="{(left + width - right) / 2}" y="{height - 4}" text-anchor="middle">N</text>')
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(title)}">'
-    return f"{head}<style>{FIGURE_STYLE}</style>{''.join(marks)}</svg>\n"
+    return _file(title, width, height, marks)

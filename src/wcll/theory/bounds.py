@@ -9,8 +9,7 @@ the loss of Eq. 9. For labels of the inverse-size selector and the pi that Eq. 7
 class weights proportional to :math:`1/(1-\pi_y)`; for other labels it is only what it is: a bound says nothing of
 accuracy.
 
-**Corrected.** Let the bracket :math:`\bar\ell` lie in [a, b] and D be the range of :math:`\omega_{\bar y}\bar\ell`.
-With probability at least :math:`1 - \delta`,
+**Corrected.** Let D be the range of :math:`\omega_{\bar y}\bar\ell`. With probability at least :math:`1 - \delta`,
 
 .. math:: \sup_f |\hat R - R| \le 2\,\omega_{max}\,\kappa \sum_k \mathfrak R_N(F_k)
           + D \sqrt{\frac{\log(2/\delta)}{2N}} .
@@ -213,7 +212,7 @@ def lemma1(problem: Problem) -> Bound:
     output. What is loose or wrong in its proof:
 
     - It is about Eq. 12, and Eq. 12 does not estimate Eq. 11: its sums over the :math:`N_z` samples of a label are
-      divided by all N, so that its expectation has :math:`\pi_z^2` where Eq. 11 has :math:`\pi_z`.
+      divided by all N, so that its expectation has about :math:`\pi_z^2` where Eq. 11 has :math:`\pi_z`.
     - :math:`\pi_z` stands before both parts of Eq. 12, in the proof before the first only. The loss of the
       experiments, Eq. 9, has no :math:`\pi_z`: there the first coefficient is K - 1, not :math:`\pi_K (K-1)`, and the
       bracket too small.

@@ -8,7 +8,7 @@ pi.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -236,17 +236,11 @@ class Trend:
         return Trend(**{**plain, "points": tuple(Point(**point) for point in plain["points"])})
 
 
-def simulate(
-    labels: str, kind: str, *, draws: int = DRAWS, sizes: Sequence[int] = SIZES, seed: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Trend:  # fmt: skip
+def simulate(labels: str, kind: str, *, draws: int = DRAWS, sizes: Sequence[int] = SIZES, seed: int = 0) -> Trend:
     """Measure one kind of deviation over N on a world of uniform or inverse-size labels."""
     choice("kind", kind, KINDS)
     world = World.draw(choice("labels", labels, LABELS), seed=seed)
-    measured = []
-    for i, n in enumerate(sizes):
-        measured.append(_measure(world, kind, world.draws(n, draws, seed=seed), seed))
-        progress(i + 1, len(sizes))
+    measured = [_measure(world, kind, world.draws(n, draws, seed=seed), seed) for n in sizes]
     points = tuple(_point(world.problem(n), kind, values) for n, values in zip(sizes, measured, strict=True))
     slope, low, high = log_slope(sizes, np.stack(measured), seed=seed)
     return Trend(labels, kind, draws, points, slope, low, high)
