@@ -542,6 +542,31 @@ def test_search_files_come_back_or_are_refused(found, tmp_path, monkeypatch):
         searching.read_search(tmp_path / "search.json")
 
 
+def test_the_search_command(small_mnist, tmp_path, capsys, monkeypatch):
+    """From the command to its file and back, with one way to draw labels and few images."""
+    whole = searching.base_suite()
+    tiny = dataclasses.replace(
+        whole,
+        columns=whole.columns[:2],
+        rows=whole.rows[:6],
+        settings={**whole.settings, "epochs": 2, "batch_size": 64},
+    )
+    monkeypatch.setattr(searching, "base_suite", lambda: tiny)
+    monkeypatch.setattr(searching, "SIZES", (60,))
+    monkeypatch.setattr(searching, "GENERATORS", {searching.INVERSE_SIZE: {"labels": "inverse-size"}})
+    options = ["--trials", "1", "--data", str(small_mnist), "--store", str(tmp_path / "s.sqlite"), "--processes", "1"]
+    assert run(["paper", "search", "--dry-run", *options]) == 0
+    assert "48 runs" in capsys.readouterr().out
+    assert run(["paper", "search", "--only", "mnist", "--results", str(tmp_path / "new"), *options]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 10
+    found = searching.read_search(tmp_path / "new" / "search.json")
+    assert found.trials == 1
+    assert len(found.figures) == 2 * 6 * 4 * 2
+    last, best = (found.figures[searching.Protocol(searching.INVERSE_SIZE, 60, "pc", 5e-4, e), tiny.columns[0].title]
+                  for e in searching.EPOCHS)  # fmt: skip
+    assert 0 <= last <= best <= 100
+
+
 def test_a_search_in_which_nothing_is_near(found):
     far = dict.fromkeys(found.search.figures, 50.0)
     text = render_report(Reproduction(found.parts, dataclasses.replace(found.search, figures=far)), ".md")
