@@ -21,11 +21,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from wcll.datasets import load_dataset
-from wcll.experiments import parse_suite, plan
-from wcll.experiments.execute import Tasks, make_job, run_parts
-from wcll.experiments.provenance import provenance
-from wcll.experiments.runner import _group, _training
 from wcll.losses import LOSSES, Context
+from wcll.results.provenance import provenance
+from wcll.running.execute import Tasks, make_job, run_parts
+from wcll.running.job import _group, _training
+from wcll.running.plan import plan
+from wcll.suites import parse_suite
 from wcll.training.captured import STREAMS, CapturedRuns
 from wcll.training.engines import RunGroup, RunLoss, Training
 

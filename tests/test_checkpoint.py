@@ -13,9 +13,10 @@ import torch
 from suites import SMALL, start
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
-from wcll.experiments import parse_suite, plan
-from wcll.experiments.checkpoint import Checkpoints
-from wcll.experiments.execute import Tasks, run_parts
+from wcll.running.checkpoint import Checkpoints
+from wcll.running.execute import Tasks, run_parts
+from wcll.running.plan import plan
+from wcll.suites import parse_suite
 
 CPU = torch.device("cpu")
 
@@ -38,7 +39,7 @@ def interrupted_at(epoch):
 
 @pytest.fixture
 def always(monkeypatch):
-    monkeypatch.setattr("wcll.experiments.checkpoint.EVERY", 0.0)
+    monkeypatch.setattr("wcll.running.checkpoint.EVERY", 0.0)
 
 
 @pytest.mark.parametrize("model", ["linear", "mlp"])
@@ -92,7 +93,7 @@ def test_other_data_under_the_same_name_begin_anew(tmp_path, always):
 def test_a_folder_that_vanishes_costs_a_save_and_nothing_else(tmp_path, always, monkeypatch):
     unit = plan(list(parse_suite(SMALL, "small").all_trials([0])), together=64)[0]
     part = (unit.trials, Tasks(load_dataset).of(unit))
-    monkeypatch.setattr("wcll.experiments.checkpoint.write_model", failing)
+    monkeypatch.setattr("wcll.running.checkpoint.write_model", failing)
     rows = run_parts([part], CPU, checkpoints=Checkpoints(tmp_path / "saved"))
     assert len(rows) == len(unit.trials)
 
@@ -103,7 +104,7 @@ def failing(*given):
 
 KILLED = """
 import os, signal, sys
-from wcll.experiments import checkpoint, runner
+from wcll.running import checkpoint, job as runner
 checkpoint.EVERY = 0.0
 plain = runner._Recorder.after
 def after(self, epoch):

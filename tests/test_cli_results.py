@@ -12,7 +12,7 @@ import pytest
 
 from suites import SMALL
 from wcll.cli.app import run
-from wcll.experiments import Store
+from wcll.results import Store
 
 ONE = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 2")
 
@@ -204,7 +204,7 @@ def test_own_data_that_changed_are_not_taken_for_the_old(folder, capsys):
 def test_a_unit_that_fails_does_not_keep_the_others(folder, capsys, monkeypatch):
     """A class that is never named cannot be weighted: which seeds it hits is not known beforehand."""
     from wcll.checks import InputError
-    from wcll.experiments import execute
+    from wcll.running import execute
 
     plain = execute.run_parts
 

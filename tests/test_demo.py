@@ -10,10 +10,10 @@ import torch
 
 from browser import look_at, needs_browser
 from wcll.cli.app import run
-from wcll.experiments import load_suite
-from wcll.experiments.execute import run_suite
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import build_table
+from wcll.running.execute import run_suite
+from wcll.suites import load_suite
 
 PAPER = ["PC", "NN", "FREE", "LOG", "EXP", "L-W", "L-UW", "NCLL", "ML-CLL", "WCLL"]
 
@@ -52,7 +52,7 @@ def test_the_demo_is_a_function_of_its_seed(rows):
 
 
 def test_command_writes_the_page_and_prints_json(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("wcll.experiments.load_suite", shortened)
+    monkeypatch.setattr("wcll.suites.load_suite", shortened)
     out = tmp_path / "report.html"
     assert run(["demo", "--json", "--trials", "1", "--seed", "3", "--out", str(out)]) == 0
     captured = capsys.readouterr()

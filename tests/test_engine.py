@@ -14,11 +14,11 @@ import torch
 from cases import CASES, Case, context
 from suites import SMALL
 from wcll.cli.app import run as cli
-from wcll.experiments import load_suite, parse_suite
-from wcll.experiments.execute import run_suite
 from wcll.losses import LOSSES, Context
 from wcll.report.formats import to_csv
 from wcll.report.tables import build_table
+from wcll.running.execute import run_suite
+from wcll.suites import load_suite, parse_suite
 from wcll.training.captured import CapturedRuns
 from wcll.training.engines import PlainLoop, RunGroup, RunLoss, Training, make_engine
 from wcll.training.linear import LinearRuns
@@ -139,9 +139,11 @@ MEASURED = """
 import re, sys
 from pathlib import Path
 import torch
-from wcll.experiments import Store, load_suite, plan
-from wcll.experiments.execute import check_units, execute
-from wcll.experiments.estimate import estimate
+from wcll.results import Store
+from wcll.running.plan import plan
+from wcll.suites import load_suite
+from wcll.running.execute import check_units, execute
+from wcll.running.estimate import estimate
 from wcll.datasets import load_dataset
 def status(name):
     return 1024 * int(re.search(rf"{name}:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])

@@ -18,15 +18,17 @@ from suites import SMALL
 from wcll.checks import InputError, InputTypeError
 from wcll.datasets import Dataset, Split, load_dataset
 from wcll.evaluation import Confusion, complementary_log_likelihood, select
-from wcll.experiments import Trial, parse_suite, plan, runner
-from wcll.experiments.containers import Clean, Ordinary, Weak
-from wcll.experiments.drawing import class_sizes, draw_samples
-from wcll.experiments.execute import Tasks, make_job, run_parts, run_suite
-from wcll.experiments.runner import train
-from wcll.experiments.tasks import loss_context, make_task
 from wcll.labels import complementary_prior, imbalance_counts, inverse_size_transition
 from wcll.labels.imbalance import round_to_total
 from wcll.labels.weights import eq13
+from wcll.running import job as runner
+from wcll.running.containers import Clean, Ordinary, Weak
+from wcll.running.execute import Tasks, make_job, run_parts, run_suite
+from wcll.running.job import train
+from wcll.running.plan import plan
+from wcll.running.sampling import class_sizes, draw_samples
+from wcll.running.task import loss_context, make_task
+from wcll.suites import Trial, parse_suite
 
 CPU = torch.device("cpu")
 BASE = {

@@ -12,14 +12,15 @@ import pytest
 
 from suites import MAIN, SMALL, start
 from wcll.cli.app import run
-from wcll.experiments import Store, load_suite
+from wcll.results import Store
+from wcll.suites import load_suite
 
 KILLS = int(os.environ.get("WCLL_KILLS", "3"))  # `make torture` asks for ten
 
 #: Dies when the second unit's rows are in the file but not committed: a tiny cache spills them into it.
 DIES_IN_A_WRITE = """
 import os, signal, sys
-from wcll.experiments import store
+from wcll.results import store
 class Dying(store.Store):
     def add(self, rows):
         self.connection.execute("PRAGMA cache_size = 1")
@@ -28,8 +29,8 @@ class Dying(store.Store):
         self.connection.set_trace_callback(
             lambda text: os.kill(os.getpid(), signal.SIGKILL) if text == "COMMIT" and Dying.writes == 2 else None)
         return super().add(rows)
-import wcll.experiments
-wcll.experiments.Store = Dying
+import wcll.results
+wcll.results.Store = Dying
 from wcll.cli.app import run
 sys.exit(run(sys.argv[1:]))
 """
@@ -37,7 +38,7 @@ sys.exit(run(sys.argv[1:]))
 #: Writes the keys of every run that it has trained to the file in KEYS.
 LOGS = """
 import os, sys
-import wcll.experiments.execute as execute
+import wcll.running.execute as execute
 plain = execute.run_parts
 def logged(*given, **options):
     rows = plain(*given, **options)
@@ -170,7 +171,7 @@ def test_a_finished_suite_opens_no_data(folder, monkeypatch, capsys):
         raise AssertionError("data were opened")
 
     monkeypatch.setattr("wcll.datasets.load_dataset", refuse)
-    monkeypatch.setattr("wcll.experiments.execute.make_task", refuse)
+    monkeypatch.setattr("wcll.running.execute.make_task", refuse)
     assert run([*command(path), "--trials", "1"]) == 0
     again = capsys.readouterr()
     assert "nothing is left to do" in again.err

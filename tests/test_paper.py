@@ -24,9 +24,6 @@ from wcll.cli.app import run
 from wcll.cli.paper import SUITES as COMMANDS
 from wcll.cli.paper import print_comparison
 from wcll.datasets import load_dataset
-from wcll.experiments import load_suite
-from wcll.experiments.execute import run_suite
-from wcll.experiments.tasks import make_task
 from wcll.losses import LOSSES
 from wcll.paper import search as searching
 from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
@@ -38,6 +35,9 @@ from wcll.paper.reproduction import SUITES, TABLES, Reproduction, read_reproduct
 from wcll.paper.results import keys_of, make_results, read_results, write_results
 from wcll.paper.summary import Summary, chosen, summarise
 from wcll.report.choose import choose
+from wcll.running.execute import run_suite
+from wcll.running.task import make_task
+from wcll.suites import load_suite
 
 ROOT = Path(wcll.__file__).parents[2]
 RESULTS = ROOT / "results" / "paper"
@@ -259,7 +259,7 @@ def test_incomplete_results_are_not_written(rows, tmp_path):
 
 def test_a_small_cell_is_what_it_was(small_mnist, tmp_path, capsys, monkeypatch):
     """From files in MNIST's format through the command line to the text of the table, against stored runs."""
-    monkeypatch.setattr("wcll.experiments.load_suite", small)
+    monkeypatch.setattr("wcll.suites.load_suite", small)
     options = ["--data", str(small_mnist), "--store", str(tmp_path / "s.sqlite"), "--processes", "1"]
     assert run(["paper", "table2", "--only", "mnist", "--trials", "2", "--results", str(tmp_path), *options]) == 0
     shown = capsys.readouterr()
@@ -274,7 +274,7 @@ def test_a_small_cell_is_what_it_was(small_mnist, tmp_path, capsys, monkeypatch)
 
 
 def test_figure_3_prints_the_imbalanced_class_and_keeps_curves(small_mnist, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("wcll.experiments.load_suite", small)
+    monkeypatch.setattr("wcll.suites.load_suite", small)
     options = ["--data", str(small_mnist), "--store", str(tmp_path / "s.sqlite"), "--processes", "1"]
     assert run(["paper", "figure3", "--trials", "1", "--results", str(tmp_path), *options]) == 0
     assert "minority recall in percent" in capsys.readouterr().out

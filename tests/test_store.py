@@ -18,8 +18,8 @@ import pytest
 from suites import MAIN, SMALL, start
 from wcll.checks import InputError
 from wcll.cli.app import run
-from wcll.experiments import Row, Store, store
-from wcll.experiments.owner import STALE, Owner, _start_of
+from wcll.results import Row, Store, store
+from wcll.results.owner import STALE, Owner, _start_of
 
 KEYS = ["a", "b", "c"]
 

@@ -12,9 +12,9 @@ import wcll
 from suites import SMALL
 from wcll.checks import InputError
 from wcll.cli.app import run
-from wcll.experiments import Trial, load_suite, packaged_suites, parse_suite, plan
-from wcll.experiments.plan import in_step
-from wcll.experiments.suite import Axis
+from wcll.running.plan import in_step, plan
+from wcll.suites import Trial, load_suite, packaged_suites, parse_suite
+from wcll.suites.suite import Axis
 
 LEAST = {"dataset": "digits", "loss": "wcll", "lr": 1e-3, "seed": 0}
 
@@ -305,3 +305,10 @@ def test_what_is_there_to_be_extended_is_not_run(capsys):
     assert not any(name.startswith("_") for name in packaged_suites())
     assert run(["run", "_methods"]) == 2
     assert "suite: expected one of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("table2", "e8a84aee0f9ad78a3ccd9f9b"), ("digits", "3a9ae64fa29bfba23529724a")]
+)
+def test_keys_of_stored_results_never_change(name, key):
+    assert next(load_suite(name).all_trials([0])).key == key

@@ -12,11 +12,12 @@ from scipy import stats
 
 from suites import SMALL
 from wcll.checks import InputError
-from wcll.experiments import Row, parse_suite
 from wcll.report.choose import choose
 from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import Cell, build_table, compared, holm, paired_p_value
+from wcll.results import Row
+from wcll.suites import parse_suite
 
 SUITE = parse_suite(SMALL, "small")
 SEEDS = range(3)

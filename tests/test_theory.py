@@ -19,10 +19,10 @@ import wcll
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
-from wcll.experiments import load_suite
-from wcll.experiments.tasks import make_task
 from wcll.labels import imbalance_counts
 from wcll.report.figures import loglog_figure
+from wcll.running.task import make_task
+from wcll.suites import load_suite
 from wcll.theory import (
     Problem,
     corrected_lemma,

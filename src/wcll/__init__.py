@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wcll import datasets, evaluation, experiments, functional, labels, losses, models, theory
+    from wcll import datasets, evaluation, functional, labels, losses, models, results, suites, theory
     from wcll.estimator import ComplementaryClassifier
 
 __all__ = [
@@ -14,11 +14,12 @@ __all__ = [
     "__version__",
     "datasets",
     "evaluation",
-    "experiments",
     "functional",
     "labels",
     "losses",
     "models",
+    "results",
+    "suites",
     "theory",
 ]
 

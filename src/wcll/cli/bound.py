@@ -16,8 +16,8 @@ from wcll.cli.data import DataOption
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wcll.experiments.containers import Task
-    from wcll.experiments.trial import Trial
+    from wcll.running.containers import Task
+    from wcll.suites.trial import Trial
     from wcll.theory import Bound, Problem
     from wcll.theory.simulation import Trend
 
@@ -114,8 +114,8 @@ def simulate(
 
     from wcll.atomic import check_target, replacing
     from wcll.cli.output import progress_bar
-    from wcll.experiments.provenance import provenance
     from wcll.report.bounds import figure_name, trend_figure
+    from wcll.results.provenance import provenance
     from wcll.theory.simulation import KINDS, LABELS
     from wcll.theory.simulation import simulate as measure
 
@@ -192,8 +192,8 @@ def _bounds(problem: Problem) -> list[Bound]:
 def _of_suite(name: str, data: Path | None, norm: float | None, delta: float) -> list[Case]:
     """One case for every column that differs in its data set, labels or class sizes."""
     from wcll.datasets import load_dataset
-    from wcll.experiments import load_suite
-    from wcll.experiments.tasks import make_task
+    from wcll.running.task import make_task
+    from wcll.suites import load_suite
 
     suite = load_suite(name)
     cases: dict[object, Case] = {}
@@ -244,8 +244,8 @@ def _trained_norm(trial: Trial, task: Task) -> float:
     """The largest norm of a class's weights, its bias among them, after training."""
     import torch
 
-    from wcll.experiments.execute import make_job
-    from wcll.experiments.runner import train
+    from wcll.running.execute import make_job
+    from wcll.running.job import train
 
     (recording,) = train([make_job([trial], task)], torch.device("cpu"))
     weights = torch.cat(

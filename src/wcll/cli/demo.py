@@ -23,12 +23,12 @@ def demo(
 
     from wcll.atomic import check_target, replacing
     from wcll.cli.output import console, print_table, progress_bar
-    from wcll.experiments import load_suite
-    from wcll.experiments.execute import run_suite
-    from wcll.experiments.provenance import provenance
     from wcll.report.formats import to_dict
     from wcll.report.suite_page import suite_page
     from wcll.report.tables import build_table
+    from wcll.results.provenance import provenance
+    from wcll.running.execute import run_suite
+    from wcll.suites import load_suite
 
     check_target(out, "--out")
     torch.set_num_threads(1)  # small matrices: a second thread costs more than it brings

@@ -13,8 +13,8 @@ from wcll.cli.data import DataOption
 from wcll.cli.suites import Device, DryRun, Memory, Trials, Work, rows_of, train_missing, workers
 
 if TYPE_CHECKING:
-    from wcll.experiments import Suite
     from wcll.paper.compare import Comparison, Entry
+    from wcll.suites import Suite
 
 STORE = Path("wcll-paper.sqlite")
 RESULTS = Path("results/paper")
@@ -69,9 +69,10 @@ def _run_suites(names: Sequence[str]) -> Action:
     """Train what is missing of some suites at once, print each beside the paper, and write result files."""
 
     def action(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
-        from wcll.experiments import Store, load_suite
         from wcll.paper.compare import compare
         from wcll.paper.results import make_results, write_results
+        from wcll.results import Store
+        from wcll.suites import load_suite
 
         suites = [_restricted(load_suite(name), only) for name in names]
         wanted = [trial for suite in suites for trial in suite.all_trials(range(trials or suite.trials))]
@@ -94,8 +95,8 @@ def _run_suites(names: Sequence[str]) -> Action:
 def _run_search(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
     """Train what is missing of the search, print what fits best, and write its result file."""
     from wcll.cli.output import console
-    from wcll.experiments import Store
     from wcll.paper.search import NAME, base_suite, measure, search_trials, write_search
+    from wcll.results import Store
 
     base = _restricted(base_suite(), only)
     wanted = search_trials(base, trials or base.trials)

@@ -14,7 +14,7 @@ from wcll.cli.output import byte_size
 from wcll.cli.suites import STORE, StorePath
 
 if TYPE_CHECKING:
-    from wcll.experiments import Row
+    from wcll.results import Row
 
 COLUMNS = ("key", "dataset", "p", "labels", "loss", "weights", "model", "lr", "seed", "accuracy", "balanced_accuracy")
 
@@ -42,7 +42,7 @@ def listing(
             raise InputError("--json", "no command beside it", context.invoked_subcommand)
         context.obj = (store, where or [])
         return
-    from wcll.experiments.exchange import flat
+    from wcll.results.exchange import flat
 
     lines = [flat(row) for row in matching(store, where)]
     if as_json:
@@ -60,7 +60,7 @@ def export_rows(
     shard: Annotated[str | None, typer.Option(help="Several files of at most this size, such as 15MB.")] = None,
 ) -> None:
     """Write runs to a file, or to several of a limited size."""
-    from wcll.experiments.exchange import ending, export
+    from wcll.results.exchange import ending, export
 
     ending(out)
     before, conditions = context.obj
@@ -77,8 +77,8 @@ def import_rows(
 ) -> None:
     """Add the runs of exported files to a store; those that it has already stay as they are."""
     from wcll.atomic import check_target
-    from wcll.experiments import Store
-    from wcll.experiments.exchange import read_rows
+    from wcll.results import Store
+    from wcll.results.exchange import read_rows
 
     target = store or context.obj[0]
     check_target(target, "--store")
@@ -90,8 +90,8 @@ def import_rows(
 
 def matching(store: Path, where: list[str] | None) -> list[Row]:
     """The rows of a store that have all the values asked for."""
-    from wcll.experiments import Store
-    from wcll.experiments.exchange import flat
+    from wcll.results import Store
+    from wcll.results.exchange import flat
 
     with Store(store, create=False) as results:
         rows = list(results.rows())

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     import torch
 
-    from wcll.experiments import Row, Store, Suite, Trial, Unit
+    from wcll.results import Row, Store
+    from wcll.running.plan import Unit
+    from wcll.suites import Suite, Trial
 
 STORE = Path("wcll-results.sqlite")
 
@@ -49,7 +51,8 @@ def run(
     dry_run: DryRun = False,
 ) -> None:
     """Run what is missing of a suite, and print its tables. A stopped run goes on where it was."""
-    from wcll.experiments import Store, load_suite
+    from wcll.results import Store
+    from wcll.suites import load_suite
 
     plan_of = load_suite(suite)
     seeds = range(trials or plan_of.trials)
@@ -101,9 +104,9 @@ def train_missing(title: str, trials: Sequence[Trial], work: Work) -> bool:
 
     from wcll.atomic import check_target
     from wcll.datasets import load_dataset
-    from wcll.experiments import Store, plan
-    from wcll.experiments.execute import check_units
-    from wcll.experiments.plan import TOGETHER
+    from wcll.results import Store
+    from wcll.running.execute import check_units
+    from wcll.running.plan import TOGETHER, plan
 
     units = plan(trials, together=work.together or TOGETHER)
     torch.set_num_threads(work.workers.threads)
@@ -134,7 +137,8 @@ def report(
 ) -> None:
     """Make tables and figures from the results of a suite; no training, no data."""
     from wcll.atomic import replacing
-    from wcll.experiments import Store, load_suite
+    from wcll.results import Store
+    from wcll.suites import load_suite
 
     plan_of = load_suite(suite)
     seeds = range(trials or plan_of.trials)
@@ -182,7 +186,8 @@ def rows_of(suite: Suite, results: Store, seeds: Sequence[int]) -> dict[str, Row
 
 def _left(units: Sequence[Unit], path: Path, data: Path | None) -> list[Unit]:
     """Units that are not finished, each with the runs that are missing."""
-    from wcll.experiments import Store, Unit
+    from wcll.results import Store
+    from wcll.running.plan import Unit
 
     if not path.exists() or not path.stat().st_size:
         return list(units)
@@ -208,8 +213,8 @@ def _check_same_data(seen: dict[str, set[str]], path: Path, data: Path | None) -
 def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: Workers) -> None:
     from wcll.cli.output import progress_bar
     from wcll.datasets import load_dataset
-    from wcll.experiments.execute import execute
-    from wcll.experiments.processes import execute_in_processes
+    from wcll.running.execute import execute
+    from wcll.running.processes import execute_in_processes
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -232,7 +237,7 @@ def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: 
 def _dry_run(title: str, units: Sequence[Unit], work: Work) -> None:
     from wcll.cli.output import duration
     from wcll.datasets import load_dataset
-    from wcll.experiments.estimate import estimate
+    from wcll.running.estimate import estimate
 
     left = _left(units, work.store, work.data)
     total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))

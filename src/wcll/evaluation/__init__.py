@@ -10,10 +10,11 @@ from wcll.evaluation.label_free import (
     label_free_accuracy,
     log_likelihood_scorer,
 )
-from wcll.evaluation.metrics import Confusion
+from wcll.evaluation.metrics import METRICS, Confusion
 from wcll.evaluation.selection import Choice, checkpoints, select, smoothed, zero_one_risk
 
 __all__ = [
+    "METRICS",
     "AccuracyScorer",
     "Choice",
     "Confusion",

@@ -8,6 +8,14 @@ import numpy as np
 
 from wcll.checks import FloatArray, IntArray, class_indices, same_length
 
+#: What tables may show of a run, and how they call it; minority recall is the mean recall of classes below mean size.
+METRICS = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "minority_recall": "minority recall",
+    "macro_f1": "macro-F1",
+}
+
 
 @dataclass(frozen=True)
 class Confusion:

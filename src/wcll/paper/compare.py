@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from wcll.experiments.suite import Axis, Suite
-from wcll.experiments.trial import Trial
+from wcll import evaluation
 from wcll.losses import LOSSES
 from wcll.paper.published import Published, find
 from wcll.paper.results import CURVES, Results
 from wcll.paper.summary import METRICS, Look, Summary, chosen
-from wcll.report.tables import METRIC_TITLES, Cell, compared
+from wcll.report.tables import Cell, compared
+from wcll.suites.suite import Axis, Suite
+from wcll.suites.trial import Trial
 
 CLOSE = 2.0  #: points, and standard deviations, within which numbers are called close
 
@@ -73,7 +74,7 @@ class Comparison:
     @property
     def metric_title(self) -> str:
         """In words."""
-        return METRIC_TITLES[self.metric]
+        return evaluation.METRICS[self.metric]
 
     @property
     def columns(self) -> list[str]:

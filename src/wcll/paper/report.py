@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from wcll.experiments.suite import Axis
 from wcll.losses import LOSSES
 from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
 from wcll.paper.compare import CLOSE, Comparison, Entry, mean_absolute, rank_agreement, show_name
@@ -17,6 +16,7 @@ from wcll.paper.search import GENERATORS, INVERSE_SIZE, SIZES, Fit, Protocol, Se
 from wcll.report.figures import curves_panel, sheet
 from wcll.report.page import render
 from wcll.report.tables import BY_RISK, TRUTH, told_notes
+from wcll.suites.suite import Axis
 
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes
 CHOSEN = Protocol(INVERSE_SIZE, 2000, "wcll eq9, declared pi", 5e-4, "last")  #: the one called "paper" here

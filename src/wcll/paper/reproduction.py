@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wcll.checks import InputError
-from wcll.experiments import load_suite
 from wcll.paper.compare import Comparison, Entry, compare
 from wcll.paper.published import Published, published
 from wcll.paper.results import read_results
 from wcll.paper.search import NAME, Search, read_search
+from wcll.suites import load_suite
 
 TABLES = ("table2", "table3", "table4", "table5", "table6")
 SUITES = (*TABLES, "figure3", "steady", "bases", "sizes")  #: those of ``wcll paper all``

@@ -11,8 +11,9 @@ from typing import Any
 
 from wcll.atomic import replacing
 from wcll.checks import InputError
-from wcll.experiments import Row, Suite
 from wcll.paper.summary import FIELDS, Summary, summarise
+from wcll.results import Row
+from wcll.suites import Suite
 
 CURVES = ("figure3",)  #: suites whose runs are shown epoch by epoch
 MADE = ("device", "wcll", "torch", "numpy", "python", "commit")  #: what files say of their runs

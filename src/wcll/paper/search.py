@@ -16,11 +16,12 @@ from statistics import fmean
 from typing import Any
 
 from wcll.checks import InputError
-from wcll.experiments import Row, Suite, Trial
-from wcll.experiments.loading import load_base
-from wcll.experiments.suite import Axis
 from wcll.paper.published import published
 from wcll.paper.results import check_trials, check_version, made_of, read_file, version, write_lines
+from wcll.results import Row
+from wcll.suites import Suite, Trial
+from wcll.suites.loading import load_base
+from wcll.suites.suite import Axis
 
 NAME = "search"
 EPOCHS = ("last", "best")  #: the best by TEST accuracy, as papers without a validation set may show it

@@ -8,8 +8,8 @@ from math import inf, isfinite
 from typing import Any
 
 from wcll.evaluation import select
-from wcll.experiments import Row
 from wcll.report.choose import choose
+from wcll.results import Row
 
 METRICS = ("accuracy", "balanced_accuracy", "minority_recall")
 FIELDS = (

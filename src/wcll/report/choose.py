@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wcll.evaluation import select
-from wcll.experiments.outcomes import Row
+from wcll.results.row import Row
 
 #: How tables say what their figures are.
 SELECTED_BY = {

@@ -9,13 +9,13 @@ import numpy as np
 
 from wcll.checks import FloatArray
 from wcll.evaluation import label_free_confusion
-from wcll.experiments.outcomes import Row
-from wcll.experiments.suite import Suite
 from wcll.report.choose import Picked
 from wcll.report.figures import bar_panel, confusion_panel, curve_group, curve_panel
 from wcll.report.formats import caption
 from wcll.report.page import percent, render
 from wcll.report.tables import Picks, build_table, pick_all
+from wcll.results.row import Row
+from wcll.suites.suite import Suite
 
 MOST_CLASSES = 30  #: beyond, bars and confusion tables are too small to read
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wcll.experiments.outcomes import Row
-from wcll.experiments.suite import Axis, Suite, TableSpec
-from wcll.experiments.trial import Trial
+from wcll.evaluation import METRICS
 from wcll.losses import LOSSES
 from wcll.report.choose import SELECTED_BY, Picked, choose
+from wcll.results.row import Row
+from wcll.suites.suite import Axis, Suite, TableSpec
+from wcll.suites.trial import Trial
 
 SIGNIFICANCE = 0.05
 ROUNDING = 1e-12  # figures closer than this are equal
@@ -19,12 +20,6 @@ BY_RISK = "†"  #: marks methods without class probabilities, which are selecte
 DIVERGED = "§"  #: marks figures of runs whose outputs are not finite
 TRUTH = "‡"  #: marks methods whose training sees true labels
 UNDECIDED = "°"  #: marks figures that a paired test cannot tell from the best
-METRIC_TITLES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "minority_recall": "minority recall",
-    "macro_f1": "macro-F1",
-}
 
 
 @dataclass(frozen=True)
@@ -101,7 +96,7 @@ class Table:
         columns, metrics = ({head[i] for head in self.heads} for i in (0, 1))
         many_columns, many_metrics = len(columns) > 1, len(metrics) > 1 or len(columns) == 1
         return [
-            ", ".join(([column] if many_columns else []) + ([METRIC_TITLES[metric]] if many_metrics else []))
+            ", ".join(([column] if many_columns else []) + ([METRICS[metric]] if many_metrics else []))
             for column, metric in self.heads
         ]
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray
 from wcll.datasets import Dataset, Split
-from wcll.experiments.settings import BY_LABEL
-from wcll.experiments.trial import Trial
 from wcll.labels.draw import make_complementary
 from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, pick_by_class, step_counts
 from wcll.labels.transition import (
@@ -22,6 +20,8 @@ from wcll.labels.transition import (
     selected_joint,
 )
 from wcll.streams import stream
+from wcll.suites.settings import BY_LABEL
+from wcll.suites.trial import Trial
 
 TEST_SHARE = 0.25
 

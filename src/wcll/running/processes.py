@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 import torch
 
 from wcll.checks import InputError
-from wcll.experiments.execute import Load, execute
-from wcll.experiments.memory import available
-from wcll.experiments.plan import Unit
-from wcll.experiments.store import Store
+from wcll.results.store import Store
+from wcll.running.execute import Load, execute
+from wcll.running.memory import available
+from wcll.running.plan import Unit
 
 LOOK = 1.0  # seconds between looks at how far the workers are
 

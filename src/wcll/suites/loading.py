@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tomllib
+from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from wcll.checks import InputError, choice
-from wcll.experiments.lines import Lines
-from wcll.experiments.reading import Reader
-from wcll.experiments.suite import Suite
+from wcll.suites.reading import Reader
+from wcll.suites.suite import Suite
+from wcll.suites.toml_lines import Lines
 
-_PACKAGED = resources.files("wcll.experiments") / "suites"
+#: Where suites of the package lie; the paper keeps its own.
+_FOLDERS = (resources.files("wcll.suites"), resources.files("wcll") / "paper" / "suites")
 
 
 def packaged_suites() -> list[str]:
@@ -36,9 +39,11 @@ def parse_suite(text: str, name: str, file: str = "suite") -> Suite:
     return _parse(text, name, file, Path(), ()).whole()
 
 
-def _packaged() -> list[str]:
-    """All of the package; those whose names begin with _ are there to be extended."""
-    return sorted(item.name.removesuffix(".toml") for item in _PACKAGED.iterdir() if item.name.endswith(".toml"))
+@cache
+def _packaged() -> dict[str, Traversable]:
+    """All files of the package by name; those whose names begin with _ are there to be extended."""
+    files = [item for folder in _FOLDERS for item in folder.iterdir() if item.name.endswith(".toml")]
+    return {item.name.removesuffix(".toml"): item for item in sorted(files, key=lambda item: item.name)}
 
 
 def _is_file(name: str) -> bool:
@@ -50,7 +55,7 @@ def _load(name: str, folder: Path, heirs: tuple[str, ...]) -> Reader:
     """A suite by name, or a file beside those of ``folder``; ``heirs`` are the files that extend it."""
     if not _is_file(name):
         known = choice("suite", name, _packaged())
-        return _parse((_PACKAGED / f"{known}.toml").read_text(encoding="utf-8"), known, f"{known}.toml", folder, heirs)
+        return _parse(_packaged()[known].read_text(encoding="utf-8"), known, f"{known}.toml", folder, heirs)
     path = folder / name
     if not path.is_file():
         raise InputError("suite", "a file", f"{path}, which {'is a folder' if path.is_dir() else 'does not exist'}")

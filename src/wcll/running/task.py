@@ -10,12 +10,12 @@ import torch
 from wcll.checks import FloatArray, IntArray, inverse_transition
 from wcll.datasets import Dataset
 from wcll.evaluation import Judge
-from wcll.experiments.containers import Clean, Declared, Ordinary, Task, Weak
-from wcll.experiments.drawing import Draw, draw_samples
-from wcll.experiments.trial import Trial
 from wcll.labels.transition import normalised
 from wcll.labels.weights import ClassWeights, resample, weights_of_marginal
 from wcll.losses import LOSSES, Context
+from wcll.running.containers import Clean, Declared, Ordinary, Task, Weak
+from wcll.running.sampling import Draw, draw_samples
+from wcll.suites.trial import Trial
 from wcll.training.context import assume
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from wcll.experiments.trial import Trial
+from wcll.suites.trial import Trial
 
 #: What may differ between runs that train together: they share the data, the batches and the model's shape.
 OWN = {"loss", "loss_options", "loss_revision", "assume", "weights", "pi", "bias", "beta", "lr"}

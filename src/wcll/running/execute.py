@@ -13,18 +13,19 @@ import torch
 
 from wcll.checks import InputError
 from wcll.datasets import Dataset, load_dataset
-from wcll.experiments.checkpoint import Checkpoints
-from wcll.experiments.containers import Task
-from wcll.experiments.memory import available, need_of, runs_that_fit
-from wcll.experiments.outcomes import Row, outcomes
-from wcll.experiments.owner import BEAT, Owner
-from wcll.experiments.plan import DATA, OWN, SHARED, TOGETHER, Unit, in_step, plan
-from wcll.experiments.provenance import provenance
-from wcll.experiments.runner import Job, Progress, head, train, try_out
-from wcll.experiments.store import Store
-from wcll.experiments.suite import Suite
-from wcll.experiments.tasks import loss_context, make_task
-from wcll.experiments.trial import Trial
+from wcll.results.owner import BEAT, Owner
+from wcll.results.provenance import provenance
+from wcll.results.row import Row
+from wcll.results.store import Store
+from wcll.running.checkpoint import Checkpoints
+from wcll.running.containers import Task
+from wcll.running.job import Job, Progress, head, train, try_out
+from wcll.running.memory import available, need_of, runs_that_fit
+from wcll.running.outcomes import outcomes
+from wcll.running.plan import DATA, OWN, SHARED, TOGETHER, Unit, in_step, plan
+from wcll.running.task import loss_context, make_task
+from wcll.suites.suite import Suite
+from wcll.suites.trial import Trial
 
 POLL = 0.5  # seconds between looks at what other processes are doing
 

@@ -8,10 +8,10 @@ from itertools import product
 from typing import Any
 
 from wcll.checks import InputError, choice
-from wcll.experiments.lines import Lines, Section
-from wcll.experiments.outcomes import METRICS
-from wcll.experiments.settings import NULLABLE, SETTINGS, TUNABLE, whole
-from wcll.experiments.suite import Axis, Settings, Suite, TableSpec
+from wcll.evaluation import METRICS
+from wcll.suites.settings import NULLABLE, SETTINGS, TUNABLE, whole
+from wcll.suites.suite import Axis, Settings, Suite, TableSpec
+from wcll.suites.toml_lines import Lines, Section
 
 PARTS = ("extends", "title", "about", "trials", "settings", "grid", "columns", "rows", "tables")
 SELECTIONS = ("last", "label-free", "oracle")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from wcll.experiments.trial import Trial
+from wcll.suites.trial import Trial
 
 Settings = dict[str, Any]
 

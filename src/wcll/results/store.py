@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from wcll.checks import InputError
-from wcll.experiments.outcomes import Row
-from wcll.experiments.owner import STALE, Owner
+from wcll.results.owner import STALE, Owner
+from wcll.results.row import Row
 
 APPLICATION = 0x77636C6C  # "wcll": what SQLite's header says the file is
 

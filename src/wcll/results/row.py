@@ -1,28 +1,21 @@
-"""Evaluation: what was recorded meets the true labels, after training, and becomes a row."""
+"""One finished run, and what can be read off it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray, choice
-from wcll.evaluation import Confusion, Judge, checkpoints, zero_one_risk
-from wcll.evaluation.confusion import tables_of
-from wcll.experiments.containers import Clean, Task
-from wcll.experiments.runner import Recording
-from wcll.experiments.trial import Trial
+from wcll.evaluation import METRICS, Confusion, Judge, zero_one_risk
 from wcll.losses import LOSSES
 
 HISTORY = (
     *("sizes", "judge", "train_labels", "test_sizes", "checkpoints", "correct", "confusion"),
     *("train_loss", "log_likelihood", "log_likelihood_se", "held_out"),
 )
-METRICS = ("accuracy", "balanced_accuracy", "minority_recall", "macro_f1")
 
 
 @dataclass(frozen=True)
@@ -102,69 +95,7 @@ class Row:
         return Judge.from_dict(self.history["judge"])
 
 
-def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenance: dict[str, Any]) -> list[Row]:
-    """Join the predictions of every run with the true labels; the predictions themselves are dropped."""
-    facts = {"sizes": task.declared.sizes.tolist(), "judge": task.judge.to_dict(), **_counts(task)}
-    compared = checkpoints(trials[0].epochs)
-    joined = _joined(recording, task.test, compared, task.n_classes)
-    recorded = _recorded(recording)
-    rows = []
-    for run, trial in enumerate(trials):
-        history = {**facts, "checkpoints": list(compared)}
-        history |= {name: None if values is None else values[run] for name, values in {**joined, **recorded}.items()}
-        if LOSSES[trial.loss].link != "softmax":
-            history |= {"log_likelihood": None, "log_likelihood_se": None}
-        row = Row(trial.key, trial.config(), {}, history, provenance)
-        metrics = {metric: row.value(metric, trial.epochs) for metric in METRICS}
-        rows.append(Row(trial.key, row.config, {k: v for k, v in metrics.items() if v == v}, history, provenance))
-    return rows
-
-
 def _rare(sizes: IntArray) -> BoolArray:
     """Classes smaller than the mean."""
     smaller: BoolArray = sizes < sizes.mean()
     return smaller
-
-
-def _counts(task: Task) -> dict[str, list[int]]:
-    k = task.n_classes
-    return {
-        "train_labels": np.bincount(task.train.ybar, minlength=k).tolist(),
-        "test_sizes": np.bincount(task.test.y, minlength=k).tolist(),
-    }
-
-
-def _joined(recording: Recording, test: Clean, compared: Sequence[int], n_classes: int) -> dict[str, list[Any]]:
-    """Run by run: correct counts a class after every epoch, and whole tables at the checkpoints."""
-    y = torch.as_tensor(test.y, device=recording.predicted[0].device)
-    one_hot = (y.unsqueeze(-1) == torch.arange(n_classes, device=y.device)).float()
-    correct = torch.stack([(predicted == y).float() @ one_hot for predicted in recording.predicted])  # whole numbers
-    tables = torch.stack([tables_of(y, recording.predicted[epoch - 1].long(), n_classes) for epoch in compared])
-    return {"correct": _by_run(correct.long()), "confusion": _by_run(tables)}
-
-
-def _recorded(recording: Recording) -> dict[str, list[Any] | None]:
-    """Run by run: what training and selection left behind."""
-    scores = torch.stack(recording.scores) if recording.scores else None
-    tables = [table for _, table in sorted(recording.tables.items())]
-    return {
-        "train_loss": _numbers(torch.stack(recording.losses)),
-        "log_likelihood": None if scores is None else _numbers(scores[..., 0]),
-        "log_likelihood_se": None if scores is None else _numbers(scores[..., 1]),
-        "held_out": _by_run(torch.stack(tables)) if tables else None,
-    }
-
-
-def _by_run(values: torch.Tensor) -> list[Any]:
-    """(epochs, runs, ...) as lists, runs first."""
-    lists: list[Any] = values.transpose(0, 1).tolist()
-    return lists
-
-
-def _numbers(values: torch.Tensor) -> list[list[float | None]]:
-    return [[_finite(value) for value in run] for run in _by_run(values.double())]
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no NaN."""
-    return float(value) if math.isfinite(value) else None

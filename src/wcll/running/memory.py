@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from wcll.checks import InputError
-from wcll.experiments.runner import Job
 from wcll.models import MODELS, build_model
+from wcll.running.job import Job
 from wcll.training.captured import STREAMS
 from wcll.training.engines import evaluated_at_once
 from wcll.training.linear import padded

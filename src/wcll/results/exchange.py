@@ -13,8 +13,8 @@ from typing import Any
 
 from wcll.atomic import check_target, replacing
 from wcll.checks import InputError, choice, extra
-from wcll.experiments.outcomes import Row
-from wcll.experiments.trial import key_of
+from wcll.results.row import Row
+from wcll.suites.trial import key_of
 
 ENDINGS = (".json", ".json.gz", ".csv", ".parquet")
 

@@ -13,10 +13,10 @@ from torch import Tensor
 from wcll.checks import InputError, InputTypeError, IntArray
 from wcll.evaluation import Judge, checkpoints
 from wcll.evaluation.confusion import tables_of
-from wcll.experiments.containers import Ordinary, Weak
-from wcll.experiments.trial import Trial
 from wcll.losses import LOSSES, Context
 from wcll.losses.softmax import softmax
+from wcll.running.containers import Ordinary, Weak
+from wcll.suites.trial import Trial
 from wcll.training.engines import Engine, RunGroup, RunLoss, Training, make_engine
 
 Progress = Callable[[int], None]  #: told how many epochs of runs were just done

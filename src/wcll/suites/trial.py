@@ -9,8 +9,8 @@ from hashlib import blake2b
 from typing import Any
 
 from wcll.checks import InputError, choice
-from wcll.experiments.settings import BY_LABEL, NULLABLE, SETTINGS, Options
 from wcll.losses import LOSSES
+from wcll.suites.settings import BY_LABEL, NULLABLE, SETTINGS, Options
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from wcll.experiments.execute import Load, Tasks, make_job
-from wcll.experiments.memory import need_of
-from wcll.experiments.plan import Unit
-from wcll.experiments.provenance import provenance
-from wcll.experiments.runner import head, train
+from wcll.results.provenance import provenance
+from wcll.running.execute import Load, Tasks, make_job
+from wcll.running.job import head, train
+from wcll.running.memory import need_of
+from wcll.running.plan import Unit
 
 STEPS = 10  # steps measured
 

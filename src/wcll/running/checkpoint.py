@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from wcll.checks import InputError
-from wcll.experiments.runner import Job, Recording
 from wcll.persistence import read_model, write_model
+from wcll.running.job import Job, Recording
 from wcll.training.engines import Engine
 
 EVERY = 120.0  #: seconds between two saves; what is shorter is never saved
