@@ -14,7 +14,7 @@ from suites import SMALL, start
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.running.checkpoint import Checkpoints
-from wcll.running.execute import Tasks, run_parts
+from wcll.running.execute import Tasks, run_jobs
 from wcll.running.plan import plan
 from wcll.suites import parse_suite
 
@@ -45,17 +45,17 @@ def always(monkeypatch):
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 @pytest.mark.parametrize("plain", [False, True], ids=["engine", "plain"])
 def test_what_goes_on_equals_what_never_stopped(model, plain, tmp_path, always):
-    units = plan([t for t in parse_suite(SMALL, "small").all_trials([0]) if t.model == model], together=64)
-    unit = next(unit for unit in units if not unit.trials[0].ordinary)
-    part = (unit.trials, Tasks(load_dataset).of(unit))
+    jobs = plan([t for t in parse_suite(SMALL, "small").all_trials([0]) if t.model == model], together=64)
+    job = next(job for job in jobs if not job.trials[0].ordinary)
+    part = (job, Tasks(load_dataset).of(job))
     checkpoints = Checkpoints(tmp_path / "saved")
     with pytest.raises(PowerCutError):
-        run_parts([part], CPU, interrupted_at(7), plain=plain, checkpoints=checkpoints)
+        run_jobs([part], CPU, interrupted_at(7), plain=plain, checkpoints=checkpoints)
     (saved,) = (tmp_path / "saved").iterdir()
     epochs = []
-    again = run_parts([part], CPU, epochs.append, plain=plain, checkpoints=checkpoints)
-    whole = run_parts([part], CPU, plain=plain)
-    assert epochs[0] == 6 * len(unit.trials)  # six were saved, the seventh was not
+    again = run_jobs([part], CPU, epochs.append, plain=plain, checkpoints=checkpoints)
+    whole = run_jobs([part], CPU, plain=plain)
+    assert epochs[0] == 6 * len(job.trials)  # six were saved, the seventh was not
     assert len(epochs) == 1 + 6
     for a, b in zip(again, whole, strict=True):
         assert a.history == b.history
@@ -65,37 +65,37 @@ def test_what_goes_on_equals_what_never_stopped(model, plain, tmp_path, always):
 
 
 def test_a_damaged_file_is_as_good_as_none(tmp_path, always):
-    unit = plan(list(parse_suite(SMALL, "small").all_trials([0])), together=64)[0]
-    part = (unit.trials, Tasks(load_dataset).of(unit))
+    job = plan(list(parse_suite(SMALL, "small").all_trials([0])), together=64)[0]
+    part = (job, Tasks(load_dataset).of(job))
     checkpoints = Checkpoints(tmp_path)
     with pytest.raises(PowerCutError):
-        run_parts([part], CPU, interrupted_at(3), checkpoints=checkpoints)
+        run_jobs([part], CPU, interrupted_at(3), checkpoints=checkpoints)
     (saved,) = tmp_path.iterdir()
     saved.write_bytes(saved.read_bytes()[:-100])
     epochs = []
-    rows = run_parts([part], CPU, epochs.append, checkpoints=checkpoints)
+    rows = run_jobs([part], CPU, epochs.append, checkpoints=checkpoints)
     assert epochs[0] == 0
-    assert [row.history for row in rows] == [row.history for row in run_parts([part], CPU)]
+    assert [row.history for row in rows] == [row.history for row in run_jobs([part], CPU)]
 
 
 def test_other_data_under_the_same_name_begin_anew(tmp_path, always):
-    unit = plan(list(parse_suite(SMALL, "small").all_trials([0])), together=64)[0]
-    trials, task = unit.trials, Tasks(load_dataset).of(unit)
+    job = plan(list(parse_suite(SMALL, "small").all_trials([0])), together=64)[0]
+    task = Tasks(load_dataset).of(job)
     checkpoints = Checkpoints(tmp_path)
     with pytest.raises(PowerCutError):
-        run_parts([(trials, task)], CPU, interrupted_at(3), checkpoints=checkpoints)
+        run_jobs([(job, task)], CPU, interrupted_at(3), checkpoints=checkpoints)
     epochs = []
     other = dataclasses.replace(task, data={**task.data, "fingerprint": "another"})
-    run_parts([(trials, other)], CPU, epochs.append, checkpoints=checkpoints)
+    run_jobs([(job, other)], CPU, epochs.append, checkpoints=checkpoints)
     assert epochs[0] == 0
 
 
 def test_a_folder_that_vanishes_costs_a_save_and_nothing_else(tmp_path, always, monkeypatch):
-    unit = plan(list(parse_suite(SMALL, "small").all_trials([0])), together=64)[0]
-    part = (unit.trials, Tasks(load_dataset).of(unit))
+    job = plan(list(parse_suite(SMALL, "small").all_trials([0])), together=64)[0]
+    part = (job, Tasks(load_dataset).of(job))
     monkeypatch.setattr("wcll.running.checkpoint.write_model", failing)
-    rows = run_parts([part], CPU, checkpoints=Checkpoints(tmp_path / "saved"))
-    assert len(rows) == len(unit.trials)
+    rows = run_jobs([part], CPU, checkpoints=Checkpoints(tmp_path / "saved"))
+    assert len(rows) == len(job.trials)
 
 
 def failing(*given):
@@ -104,16 +104,16 @@ def failing(*given):
 
 KILLED = """
 import os, signal, sys
-from wcll.running import checkpoint, job as runner
+from wcll.running import checkpoint, train
 checkpoint.EVERY = 0.0
-plain = runner._Recorder.after
-def after(self, epoch):
-    plain(self, epoch)
-    if epoch == 9 and "KILL" in os.environ:
+plain = train._Recorder.__call__
+def after(self, end):
+    plain(self, end)
+    if end.epoch == 9 and "KILL" in os.environ:
         os.kill(os.getpid(), signal.SIGKILL)
     with open("epochs", "a") as file:
-        print(epoch, file=file)
-runner._Recorder.after = after
+        print(end.epoch, file=file)
+train._Recorder.__call__ = after
 from wcll.cli.app import run
 sys.exit(run(sys.argv[1:]))
 """

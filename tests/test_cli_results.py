@@ -206,14 +206,14 @@ def test_a_unit_that_fails_does_not_keep_the_others(folder, capsys, monkeypatch)
     from wcll.checks import InputError
     from wcll.running import execute
 
-    plain = execute.run_parts
+    plain = execute.run_jobs
 
-    def failing(parts, *rest, **options):
-        if parts[0][0][0].seed == 0 and not parts[0][0][0].ordinary:
+    def failing(jobs, *rest, **options):
+        if jobs[0][0].first.seed == 0 and not jobs[0][0].first.ordinary:
             raise InputError("ybar", "every class to occur", "none of class 3")
-        return plain(parts, *rest, **options)
+        return plain(jobs, *rest, **options)
 
-    monkeypatch.setattr(execute, "run_parts", failing)
+    monkeypatch.setattr(execute, "run_jobs", failing)
     assert run(["run", "one.toml", "--store", "partly.sqlite"]) == 2
     assert "ybar: expected every class to occur" in capsys.readouterr().err.splitlines()[-1]
     with Store(Path("partly.sqlite")) as store:

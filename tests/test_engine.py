@@ -14,15 +14,16 @@ import torch
 from cases import CASES, Case, context
 from suites import SMALL
 from wcll.cli.app import run as cli
-from wcll.losses import LOSSES, Context
+from wcll.losses import LOSSES, Context, Targets
 from wcll.report.formats import to_csv
 from wcll.report.tables import build_table
 from wcll.running.execute import run_suite
 from wcll.suites import load_suite, parse_suite
+from wcll.training import RunGroup, RunLoss, Training, make_engine
 from wcll.training.captured import CapturedRuns
-from wcll.training.engines import PlainLoop, RunGroup, RunLoss, Training, make_engine
 from wcll.training.linear import LinearRuns
 from wcll.training.optim import RunAdam, StackedAdam
+from wcll.training.plain import PlainLoop
 
 K, N, BATCH = 5, 90, 32
 RATES = (1e-3, 1e-2)
@@ -40,7 +41,8 @@ def group(cases, seed=0, rates=RATES, n=N):
                 i * len(rates), (i + 1) * len(rates))
         for i, case in enumerate(cases)
     ]  # fmt: skip
-    return RunGroup(x, torch.from_numpy(rng.integers(0, K, n)), seed, list(rates) * len(cases), losses)
+    targets = Targets.of(torch.from_numpy(rng.integers(0, K, n)), K)
+    return RunGroup(x, targets, seed, list(rates) * len(cases), losses)
 
 
 def run(engine, epochs):
@@ -142,20 +144,20 @@ import torch
 from wcll.results import Store
 from wcll.running.plan import plan
 from wcll.suites import load_suite
-from wcll.running.execute import check_units, execute
+from wcll.running.execute import Tasks, execute
 from wcll.running.estimate import estimate
 from wcll.datasets import load_dataset
 def status(name):
     return 1024 * int(re.search(rf"{name}:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 torch.set_num_threads(1)
-units = plan(list(load_suite("wide.toml").all_trials()), together=64)
+jobs = plan(list(load_suite("wide.toml").all_trials()), together=64)
 warm = plan(list(load_suite("warm.toml").all_trials()), together=64)
 with Store(Path("warm.sqlite")) as store:
-    execute(warm, store, load_dataset, torch.device("cpu"))  # what the first step of all loads stays
+    execute(warm, store, Tasks(load_dataset), torch.device("cpu"))  # what the first step of all loads stays
 Path("/proc/self/clear_refs").write_text("5")
 start = status("VmRSS")
 with Store(Path("wide.sqlite")) as store:
-    execute(units, store, load_dataset, torch.device("cpu"), memory=int(sys.argv[1]))
+    execute(jobs, store, Tasks(load_dataset), torch.device("cpu"), memory=int(sys.argv[1]))
 print(status("VmHWM") - start)
 """
 

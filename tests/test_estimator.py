@@ -129,7 +129,7 @@ def test_wcll_takes_its_weights_from_the_recovered_pi(iris):
 def test_options_of_loss_and_model(iris):
     x, _, ybar = iris
     model = quick({"name": "wcll", "reading": "algorithm1"}, model={"name": "mlp", "hidden": 10}, weights="wcll")
-    assert model.fit(x, ybar).trainer_.model.output.weight.shape == (1, 3, 10)
+    assert model.fit(x, ybar).network_.output.weight.shape == (1, 3, 10)
 
 
 def test_a_module_and_a_loss_of_ones_own(iris):
@@ -187,7 +187,7 @@ def test_partial_fit_is_one_epoch(iris):
 def test_history_callbacks_and_verbose(iris, capsys):
     x, _, ybar = iris
     seen = []
-    model = quick(verbose=2, callbacks=[lambda row: seen.append(row["epoch"]) or row["epoch"] == 5])
+    model = quick(verbose=2, callbacks=[lambda end: seen.append(end.epoch) or end.epoch == 5])
     model.fit(x, ybar)
     assert seen == [1, 2, 3, 4, 5]
     assert model.n_iter_ == 5
@@ -242,8 +242,8 @@ def test_what_was_fitted_decides_how_to_predict():
 
 
 def test_an_interrupted_fit_keeps_what_it_learned():
-    def stop(row):
-        if row["epoch"] == 3:
+    def stop(end):
+        if end.epoch == 3:
             raise KeyboardInterrupt
 
     model = quick(callbacks=[stop])
@@ -478,7 +478,7 @@ def with_value(value):
         (lambda: quick(device="cuda").fit(X, Y), "device: expected a device of this machine, got 'cuda'"),
         (lambda: quick(device="gpu0").fit(X, Y), "device: expected 'auto', 'cpu' or 'cuda'"),
         (lambda: quick(classes=[0, 1, 2]).fit(X[:2], [0, 1]), "at least as many samples as classes, 3, got n_samples = 2"),
-        (lambda: quick(model=torch.nn.Linear(3, 5)).fit(X, Y), r"model: expected outputs of shape \(n, 3\).*got \(2, 5\)"),
+        (lambda: quick(model=torch.nn.Linear(3, 5)).fit(X, Y), r"model: expected outputs of shape \(n, 3\).*got \(12, 5\)"),
         (lambda: quick("cross-entropy").fit(X, Y), "loss: expected one for complementary labels, got 'cross-entropy'"),
         (lambda: quick("wcl").fit(X, Y), "loss: expected one of .* did you mean 'wcll'"),
         (lambda: quick({"name": "gce", "Q": 1}).fit(X, Y), "option of loss 'gce'"),

@@ -21,13 +21,13 @@ from wcll.evaluation import Confusion, complementary_log_likelihood, select
 from wcll.labels import complementary_prior, imbalance_counts, inverse_size_transition
 from wcll.labels.imbalance import round_to_total
 from wcll.labels.weights import eq13
-from wcll.running import job as runner
+from wcll.running import train as training
 from wcll.running.containers import Clean, Ordinary, Weak
-from wcll.running.execute import Tasks, make_job, run_parts, run_suite
-from wcll.running.job import train
-from wcll.running.plan import plan
+from wcll.running.execute import Tasks, run_jobs, run_suite
+from wcll.running.plan import Job, plan
 from wcll.running.sampling import class_sizes, draw_samples
 from wcll.running.task import loss_context, make_task
+from wcll.running.train import run_group, train
 from wcll.suites import Trial, parse_suite
 
 CPU = torch.device("cpu")
@@ -57,7 +57,7 @@ def rows(suite):
 
 
 def trained(one, task, **options):
-    (recording,) = train([make_job([one], task)], CPU, **options)
+    (recording,) = train([(Job((one,)), task.view)], CPU, **options)
     return recording
 
 
@@ -88,13 +88,13 @@ def test_training_cannot_be_given_true_labels(digits):
     ordinary = dataclasses.replace(task, limit=Ordinary(task.train.x, task.train.ybar))
     with pytest.raises(InputTypeError, match="data: expected complementary labels for loss 'wcll', got Ordinary"):
         trained(one, ordinary)
-    job = dataclasses.replace(make_job([one], task), data=Clean(task.train.x, task.train.ybar))
+    view = dataclasses.replace(task.view, data=Clean(task.train.x, task.train.ybar))
     with pytest.raises(InputTypeError, match="data: expected complementary labels for loss 'wcll', got Clean"):
-        train([job], CPU)
+        train([(Job((one,)), view)], CPU)
 
 
 def test_the_training_module_knows_no_container_of_test_labels():
-    tree = ast.parse(Path(inspect.getfile(runner)).read_text())
+    tree = ast.parse(Path(inspect.getfile(training)).read_text())
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert not {"Clean", "Task", "Confusion"} & (names | imported)
@@ -131,12 +131,12 @@ def test_methods_of_a_cell_share_their_draws(digits):
 
 def test_beliefs_weights_and_resampling(digits):
     task = make_task(trial(), digits)
-    declared = loss_context(trial(pi="declared"), task, task.train.ybar)
+    declared = loss_context(trial(pi="declared"), task.train.ybar, task.declared)
     ratio = np.asarray(declared.weight) / eq13(1 / task.declared.sizes)
     assert np.allclose(ratio, ratio[0])
-    recovered = loss_context(trial(), task, task.train.ybar)
+    recovered = loss_context(trial(), task.train.ybar, task.declared)
     assert not np.allclose(np.asarray(recovered.weight), np.asarray(declared.weight))
-    true = loss_context(trial(loss="forward", assume="true"), task, task.train.ybar)
+    true = loss_context(trial(loss="forward", assume="true"), task.train.ybar, task.declared)
     assert np.allclose(true.transition, task.declared.transition, atol=1e-15)
     over = make_task(trial(resample="over-by-y", loss="cross-entropy"), digits)
     assert np.bincount(over.limit.y).tolist() == [60] * 10
@@ -151,9 +151,9 @@ def test_logit_adjustment_finds_the_rare_classes_that_cross_entropy_misses(digit
     for seed in range(3):
         plain, adjusted = (trial(loss=loss, seed=seed, **rare) for loss in ("cross-entropy", "logit-adjusted"))
         task = make_task(plain, digits)
-        shares = make_job([adjusted], task).contexts[0].marginal
+        shares = run_group(Job((adjusted,)), task.view).losses[0].context.marginal
         assert np.allclose(shares, task.declared.sizes / task.declared.sizes.sum())  # of y, not of ybar
-        rows = run_parts([([plain, adjusted], task)], CPU)
+        rows = run_jobs([(Job((plain, adjusted)), task)], CPU)
         assert rows[1].metrics["minority_recall"] > rows[0].metrics["minority_recall"] + 0.1
         assert rows[1].metrics["balanced_accuracy"] > rows[0].metrics["balanced_accuracy"]
 
@@ -234,7 +234,7 @@ def test_the_default_is_an_imbalance_of_y_and_leaves_keys_and_draws_alone(digits
     assert len({trial().key, *(elsewhere(of).key for of in ELSEWHERE)}) == 4
     (one,) = plan([trial(), trial(imbalance_of="y")], together=64)
     assert len(one.trials) == 1
-    assert len({unit.data for unit in plan([elsewhere(of) for of in ELSEWHERE], together=64)}) == 3
+    assert len({job.data for job in plan([elsewhere(of) for of in ELSEWHERE], together=64)}) == 3
 
 
 @examples(max_examples=40, deadline=None)
@@ -312,8 +312,8 @@ def test_labels_and_images_of_patients_stay_on_one_side_wherever_the_imbalance_i
 def test_rare_classes_are_the_declared_ones_wherever_the_imbalance_is(digits, of, judge):
     methods = [{"loss": "wcll"}, {"loss": "wcll", "pi": "declared"}, {"loss": "forward", "assume": "true"}]
     trials = [elsewhere(of, judge=judge, n_majority=40, **method) for method in methods]
-    (unit,) = plan(trials, together=64)
-    rows = run_parts([(unit.trials, make_task(trials[0], digits))], CPU)
+    (job,) = plan(trials, together=64)
+    rows = run_jobs([(job, make_task(trials[0], digits))], CPU)
     for row in rows:
         assert row.history["sizes"] == [20] + [40] * 9
         assert row.metrics["minority_recall"] == row.confusion(-1).recall[0]
@@ -385,7 +385,7 @@ def test_rows_hold_what_the_predictions_were(digits):
     one = trial(judge="inverse-size")
     task = make_task(one, digits)
     recording = trained(one, task)
-    (row,) = run_parts([([one], task)], CPU)
+    (row,) = run_jobs([(Job((one,)), task)], CPU)
     last = recording.predicted[-1][0].numpy()
     assert last.dtype == np.uint8
     confusion = Confusion.of(task.test.y, last.astype(np.int64), 10)
@@ -405,8 +405,8 @@ def test_rows_hold_what_the_predictions_were(digits):
 
 
 def test_together_equals_alone(suite, rows):
-    for unit in plan(list(suite.all_trials([0])), together=1)[::5]:
-        (alone,) = run_parts([(unit.trials, Tasks(load_dataset).of(unit))], CPU)
+    for job in plan(list(suite.all_trials([0])), together=1)[::5]:
+        (alone,) = run_jobs([(job, Tasks(load_dataset).of(job))], CPU)
         other = rows[alone.key]
         assert alone.history["correct"] == other.history["correct"]
         assert alone.held_out_scores() == pytest.approx(other.held_out_scores(), abs=1e-10)

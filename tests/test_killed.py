@@ -39,14 +39,14 @@ sys.exit(run(sys.argv[1:]))
 LOGS = """
 import os, sys
 import wcll.running.execute as execute
-plain = execute.run_parts
+plain = execute.run_jobs
 def logged(*given, **options):
     rows = plain(*given, **options)
     handle = os.open(os.environ["KEYS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(handle, "".join(f"{os.getpid()} {row.key}\\n" for row in rows).encode())
     os.close(handle)
     return rows
-execute.run_parts = logged
+execute.run_jobs = logged
 from wcll.cli.app import run
 sys.exit(run(sys.argv[1:]))
 """

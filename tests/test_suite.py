@@ -62,12 +62,12 @@ def test_a_rows_own_setting_takes_the_place_of_the_grids():
 
 def test_plan_groups_what_shares_data_and_is_blind_to_what_is_left():
     trials = list(parse_suite(SMALL, "small").all_trials())
-    units = plan(trials, together=64)
-    assert sorted(len(unit.trials) for unit in units) == [2] * 6 + [6] * 6  # the limit sees other labels
+    jobs = plan(trials, together=64)
+    assert sorted(len(job.trials) for job in jobs) == [2] * 6 + [6] * 6  # the limit sees other labels
     assert len(plan(trials, together=1)) == len(trials)
-    assert sorted(key for unit in units for key in unit.keys) == sorted(trial.key for trial in trials)
-    for unit in units:
-        assert len({(t.seed, t.model, t.dataset, t.ordinary) for t in unit.trials}) == 1
+    assert sorted(key for job in jobs for key in job.keys) == sorted(trial.key for trial in trials)
+    for job in jobs:
+        assert len({(t.seed, t.model, t.dataset, t.ordinary) for t in job.trials}) == 1
 
 
 def change(old: str, new: str) -> str:
@@ -184,15 +184,15 @@ def test_the_readmes_suite_reads():
 
 def test_on_a_gpu_only_what_may_be_alike_is_handed_out_together():
     suite = parse_suite(SMALL, "small")
-    units = plan(list(suite.all_trials()), together=64)
-    assert in_step(units, torch.device("cpu")) == [[unit] for unit in units]
-    bundles = in_step(units, torch.device("cuda"))
+    jobs = plan(list(suite.all_trials()), together=64)
+    assert in_step(jobs, torch.device("cpu")) == [[job] for job in jobs]
+    bundles = in_step(jobs, torch.device("cuda"))
     assert sorted(len(bundle) for bundle in bundles) == [3, 3, 3, 3]  # seeds of two models, and of the limit
-    assert sorted(key for bundle in bundles for unit in bundle for key in unit.keys) == sorted(
+    assert sorted(key for bundle in bundles for job in bundle for key in job.keys) == sorted(
         trial.key for trial in suite.all_trials()
     )
     double = plan(list(parse_suite(SMALL.replace("float64", "float32"), "small").all_trials()), together=64)
-    assert len(in_step([*units, *double], torch.device("cuda"))) == 8  # one precision at a time
+    assert len(in_step([*jobs, *double], torch.device("cuda"))) == 8  # one precision at a time
 
 
 # --- suites that extend others ---------------------------------------------------------------------------------------

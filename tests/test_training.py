@@ -10,10 +10,11 @@ import torch
 from cases import CASES, context
 from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets
-from wcll.models import MODELS, build_model
+from wcll.models import MODELS, build_model, predict_logits
 from wcll.models.layers import RunDropout, prepare_dropouts
 from wcll.streams import counter_uniform, philox, stream_keys
-from wcll.training import LossGroup, RunAdam, Trainer, batches, predict_logits
+from wcll.training import RunAdam, RunGroup, RunLoss, Training, batches
+from wcll.training.plain import PlainLoop
 
 MODELS_TRAINED = [
     ("linear", (6,)),
@@ -24,48 +25,40 @@ LOSS_CASES = {case.name: case for case in CASES}  # one variant a loss
 K, N = 4, 48
 
 
-def train(model, shape, case, seeds, rates, steps=50):
-    """Parameters and running statistics after some steps, with a leading run axis."""
+def train(model, shape, cases, rates, *, seed=3, epochs=17):
+    """Parameters and running statistics after 51 steps, with a leading run axis."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(N, *shape, dtype=torch.float64, generator=generator)
-    targets = Targets.of(torch.arange(N) % K, K)
-    given = Context(**context(case, K)).beside(torch.empty(0, K, dtype=torch.float64))
-    stack = build_model(model, shape, K, seeds, torch.float64)
-    loss = LOSSES[case.name].bind(given, **case.options)
-    optimiser = RunAdam(stack.parameters(), torch.tensor(rates, dtype=torch.float64), weight_decay=1e-4)
-    trainer = Trainer(stack, optimiser, [LossGroup(loss)], seed=0)
-    while trainer.step < steps:
-        trainer.run_epoch(x, targets, 16)
-    return stack.state_dict()
+    losses = [
+        RunLoss(LOSSES[case.name], tuple(case.options.items()), Context(**context(case, K)), start, start + len(part))
+        for case, start, part in cases
+    ]
+    group = RunGroup(x, Targets.of(torch.arange(N) % K, K), seed, rates, losses)
+    loop = PlainLoop([group], Training(model, K, 1.0, 16, 1e-4, torch.float64, torch.device("cpu")))
+    start = {name: tensor.clone() for name, tensor in loop.parameters(0).items()}
+    for _ in range(epochs):
+        loop.run_epoch()
+    return start, loop.parameters(0)
 
 
 @pytest.mark.parametrize(("model", "shape"), MODELS_TRAINED, ids=["linear", "mlp", "cnn9"])
 @pytest.mark.parametrize("name", list(LOSSES))
 def test_together_equals_alone(name, model, shape):
-    seeds, rates = [3, 1, 2], [1e-3, 3e-3, 1e-2]
-    together = train(model, shape, LOSS_CASES[name], seeds, rates)
-    start = build_model(model, shape, K, seeds, torch.float64).state_dict()
-    moved = [key for key in together if not torch.equal(together[key], start[key])]
-    assert moved, "nothing was learned"
-    for run in range(3):
-        alone = train(model, shape, LOSS_CASES[name], seeds[run : run + 1], rates[run : run + 1])
+    case, rates = LOSS_CASES[name], [1e-3, 3e-3, 1e-2]
+    start, together = train(model, shape, [(case, 0, rates)], rates)
+    assert any(not torch.equal(together[key], start[key]) for key in start), "nothing was learned"
+    for run, rate in enumerate(rates):
+        _, alone = train(model, shape, [(case, 0, [rate])], [rate])
         for key, value in together.items():
             torch.testing.assert_close(value[run], alone[key][0], rtol=1e-10, atol=1e-10)
 
 
 def test_losses_of_several_groups_train_side_by_side():
     """A stack with two losses gives what two stacks with one loss each give."""
-    x, targets = torch.randn(N, 5, dtype=torch.float64), Targets.of(torch.arange(N) % K, K)
-
-    def fit(names):
-        stack = build_model("linear", (5,), K, [0] * len(names), torch.float64)
-        groups = [LossGroup(LOSSES[name].function, i, i + 1) for i, name in enumerate(names)]
-        trainer = Trainer(stack, RunAdam(stack.parameters(), torch.full((len(names),), 1e-2)), groups, 0)
-        trainer.fit(x, targets, epochs=5, batch_size=16)
-        return stack.layer.weight.detach()
-
-    both = fit(["log", "free"])
-    torch.testing.assert_close(both, torch.cat([fit(["log"]), fit(["free"])]), rtol=1e-12, atol=1e-12)
+    log, free, rates = LOSS_CASES["log"], LOSS_CASES["free"], [1e-2, 1e-3]
+    _, both = train("linear", (5,), [(log, 0, rates), (free, 2, rates)], rates * 2)
+    alone = [train("linear", (5,), [(case, 0, rates)], rates)[1]["layer.weight"] for case in (log, free)]
+    torch.testing.assert_close(both["layer.weight"], torch.cat(alone), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 1e-2])

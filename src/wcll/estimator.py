@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Self
 
@@ -32,30 +34,38 @@ from wcll.inputs import check_features, check_labels, seed_of, split_sets, to_te
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import ClassWeights
 from wcll.losses import LOSSES, LossSpec, Targets
-from wcll.models.stack import ModelChoice, RunStack, build_model, named
+from wcll.models import ModelChoice, RunStack, UserStack, build_model, predict_logits
+from wcll.models.stack import named
 from wcll.persistence import plain_setting, read_model, write_model
 from wcll.streams import stream_seed
-from wcll.training import LossGroup, RunAdam, Trainer, predict_logits
+from wcll.training import Engine, EpochEnd, RunGroup, RunLoss, Training, make_engine, place, torch_threads, train
 from wcll.training.context import assume
-from wcll.training.device import place
 
 
 def _has_probabilities(self: ComplementaryClassifier) -> bool:
-    spec, _ = self._loss()
     fitted = getattr(self, "fitted_", None)
-    link = fitted["link"] if fitted else spec.link if spec else "softmax"
+    link = fitted["link"] if fitted else self._loss()[0].link
     if link != "softmax":
         raise AttributeError(f"predict_proba: loss {self.loss!r} learns scores, not class probabilities")
     return True
 
 
-def _try_out(model: RunStack, loss: Any, x: torch.Tensor, targets: Targets) -> None:
-    """One evaluation without training, so that a bad model or loss fails before anything is lost."""
-    with torch.no_grad():
-        value = loss(model.eval()(x), targets)
-    if not isinstance(value, torch.Tensor) or value.shape != (1,):
-        got = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
-        raise InputError("loss", "a tensor of shape (1,), one loss for the one run", got)
+@dataclass(frozen=True)
+class FitEpoch:
+    """What a callback is told after an epoch of ``fit``."""
+
+    epoch: int  #: how many are done, counted over warm starts
+    loss: float  #: the mean over the epoch's batches
+    seconds: float
+    _model: ComplementaryClassifier
+    _engine: Engine
+
+    def classifier(self) -> ComplementaryClassifier:
+        """The classifier as it is now, to predict with, to score or to save; training goes on without it."""
+        return copy.copy(self._model)._taken_from(self._engine)
+
+
+Callback = Callable[[FitEpoch], bool | None]
 
 
 class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,14 +91,16 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Adam with L2 decay.
     dtype : {"float32", "float64"}
     device : str
-        ``"auto"`` takes a GPU if there is one; else as torch names it.
+        ``"auto"`` takes a GPU if there is one; else as torch names it. On a GPU, convolutional models of this package
+        compute in bfloat16 where they are trained in float32; their parameters stay float32.
     random_state : int, RandomState or None
     warm_start : bool
         Go on from the last fit instead of starting anew.
     verbose : int
         Print a line every ``verbose`` epochs.
     callbacks : sequence of callables
-        Called after every epoch with its row of ``history_``; one that returns True ends training.
+        Called after every epoch with a :class:`FitEpoch`: its number, loss and seconds, and the classifier as it is
+        then; one that returns True ends training.
 
     Attributes
     ----------
@@ -115,7 +127,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     classes_: NDArray[Any]
     history_: list[dict[str, Any]]
     label_totals_: FloatArray
-    trainer_: Trainer
+    network_: RunStack
+    state_: dict[str, torch.Tensor]
     fitted_: dict[str, Any]
     weights_: ClassWeights | None
 
@@ -136,7 +149,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
-        callbacks: Sequence[Callable[[dict[str, Any]], bool | None]] = (),
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         self.loss = loss
         self.model = model
@@ -168,7 +181,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             An integer weight equals repetition; the scale does not matter.
         """
         epochs = whole("max_epochs", self.max_epochs)
-        go_on = self.warm_start and hasattr(self, "trainer_")
+        go_on = self.warm_start and hasattr(self, "network_")
         return self._learn(X, y, sample_weight, self.classes, epochs, go_on=go_on)
 
     def partial_fit(
@@ -182,7 +195,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
         The first call needs ``classes`` (or the estimator's own): a part may lack some.
         """
-        go_on = hasattr(self, "trainer_")
+        go_on = hasattr(self, "network_")
         known = self.classes_ if go_on else self.classes if classes is None else classes
         if known is None:
             raise InputError("classes", "every class, in the first call of partial_fit", None)
@@ -190,17 +203,30 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
         return self._learn(X, y, sample_weight, known, 1, go_on=go_on, part=True)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, epochs: int, **how: bool) -> Self:  # noqa: N803
-        """Learn; whatever fails before the first epoch is over leaves the estimator as it was."""
-        before, begin = dict(self.__dict__), None
-        try:
-            x, targets = self._prepare(X, y, sample_weight, classes, **how)
-            begin = self.trainer_.epoch
-            self._train(x, targets, epochs)
-        except BaseException:
-            if begin is None or begin == self.trainer_.epoch:
-                self.__dict__ = before
-            raise
+    def _learn(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        classes: Any,
+        epochs: int,
+        *,
+        go_on: bool,
+        part: bool = False,
+    ) -> Self:
+        """Learn on a copy that takes this one's place once an epoch is over: what fails before changes nothing."""
+        new = copy.copy(self)
+        group, training = new._prepare(X, y, sample_weight, classes, epochs, go_on=go_on, part=part)
+        with torch_threads(1 if training.family.small else None):
+            engine = make_engine([group], training)
+            if go_on:
+                self._go_on(engine)
+            begun = engine.epoch
+            try:
+                new._train(engine, begun + epochs)
+            finally:
+                if engine.epoch > begun:
+                    self.__dict__ = new._taken_from(engine).__dict__
         return self
 
     def _prepare(
@@ -209,11 +235,12 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         y: Any,
         sample_weight: Any,
         classes: Any,
+        epochs: int,
         *,
         go_on: bool,
-        part: bool = False,
-    ) -> tuple[torch.Tensor, Targets]:
-        """Check all input, then set up the trainer, or adapt the one that goes on."""
+        part: bool,
+    ) -> tuple[RunGroup, Training]:
+        """Check all input, and say what an engine is to train."""
         spec, options = self._check_settings(go_on)
         dtype, device = place(self.dtype, self.device)
         features = check_features(self, X, reset=not go_on)
@@ -227,49 +254,60 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 got = f"n_samples = {len(features)}"
                 raise InputError("X", f"at least as many samples as classes, {n_classes}", got)
             observed_marginal(labels.values, n_classes, sample_weight=weight)
-        if labels.mask is not None and spec is not None and not spec.several:
+        if labels.mask is not None and not spec.several:
             features, labels, weight = split_sets(features, labels, weight)
         totals = label_totals(labels.values, n_classes, weight) + (self.label_totals_ if part and go_on else 0.0)
         unseen = 0.5 if part and not totals.all() else 0.0  # half a label each, until every class was named
-        assumed = assume(totals + unseen, self.transition, self.weights, loss=spec.name if spec else None)
-        like = torch.empty(0, n_classes, dtype=dtype, device=device)
-        loss: Any = spec.bind(assumed.context(spec).beside(like), **options) if spec else self.loss
-        x = to_tensor(features, dtype, device)
-        scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype)
-        targets = Targets.of(torch.as_tensor(labels.values), n_classes, scaled, float(weight.mean())).to(device)
-        trainer = self.trainer_ if go_on else self._new_trainer(features.shape[1:], n_classes, dtype, device)
-        _try_out(trainer.model, loss, x[:2], targets[:2])
-
+        assumed = assume(totals + unseen, self.transition, self.weights, spec)
+        scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if np.ptp(weight) else None
+        targets = Targets.of(torch.as_tensor(labels.values), n_classes, scaled, float(weight.mean()))
         if not go_on:
-            self.classes_, self.history_, self.trainer_ = labels.classes, [], trainer
-        self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link if spec else "softmax"}
+            self.seed_, self.classes_ = seed_of(self.random_state), labels.classes
+        self.history_ = [*self.history_] if go_on else []
+        self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link}
         self.label_totals_, self.transition_, self.weights_ = totals, assumed.transition, assumed.weights
-        trainer.losses = [LossGroup(loss)]
-        trainer.optimiser.lr.fill_(self.lr)
-        trainer.optimiser.weight_decay = self.weight_decay
-        return x, targets
+        model: ModelChoice = self.model
+        if go_on and isinstance(self.network_, UserStack):
+            model = self.network_.module  # it is copied, with all that it has become
+        training = Training(
+            model=model,
+            n_classes=n_classes,
+            scale=1.0,
+            batch_size=self.batch_size,
+            weight_decay=self.weight_decay,
+            dtype=dtype,
+            device=device,
+            epochs=epochs,
+            mean_losses=True,
+        )
+        loss = RunLoss(spec, tuple(options.items()), assumed.context(spec), 0, 1)
+        x = to_tensor(features, dtype, torch.device("cpu"))
+        return RunGroup(x, targets, self.seed_, [self.lr], [loss]), training
 
-    def _new_trainer(
-        self, input_shape: tuple[int, ...], n_classes: int, dtype: torch.dtype, device: torch.device
-    ) -> Trainer:
-        seed = seed_of(self.random_state)
-        stack = build_model(self.model, tuple(input_shape), n_classes, [seed], dtype).to(device)
-        rate = torch.tensor([self.lr], dtype=dtype, device=device)
-        return Trainer(stack, RunAdam(stack.parameters(), rate, weight_decay=self.weight_decay), [], seed)
+    def _go_on(self, engine: Engine) -> None:
+        """Put an engine where the last training ended; one of another kind starts with fresh moments."""
+        if not engine.load_state(self.state_):
+            engine.load_parameters(0, self.network_.state_dict())
+            engine.epoch = self.n_iter_
 
-    def _train(self, x: torch.Tensor, targets: Targets, epochs: int) -> None:
-        def record(row: dict[str, Any]) -> bool:
-            row = {**row, "loss": row["loss"][0]}
-            self.history_.append(row)
-            self.n_iter_ = self.trainer_.epoch
-            if self.verbose and row["epoch"] % self.verbose == 0:
-                print(f"epoch {row['epoch']}: loss {row['loss']:.4f}", flush=True)
-            return any([bool(callback(dict(row))) for callback in self.callbacks])  # noqa: C419  (every one is called)
+    def _taken_from(self, engine: Engine) -> Self:
+        """This classifier with what an engine has learned."""
+        self.network_, self.n_iter_ = copy.deepcopy(engine.export(0)), engine.epoch
+        self.state_ = {name: tensor.clone() for name, tensor in engine.state().items()}
+        return self
 
-        devices = [x.device] if x.is_cuda else []
+    def _train(self, engine: Engine, epochs: int) -> None:
+        def record(end: EpochEnd) -> bool:
+            row = FitEpoch(end.epoch, float(engine.mean_losses(0)), end.seconds, self, engine)
+            self.history_.append({"epoch": row.epoch, "loss": row.loss, "seconds": row.seconds})
+            if self.verbose and row.epoch % self.verbose == 0:
+                print(f"epoch {row.epoch}: loss {row.loss:.4f}", flush=True)
+            return any([callback(row) for callback in self.callbacks])  # noqa: C419  (every one is called)
+
+        devices = [engine.training.device] if engine.training.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):  # a user's module may draw from torch's global stream
-            torch.manual_seed(stream_seed(self.trainer_.seed, "dropout", self.trainer_.epoch))
-            self.trainer_.fit(x, targets, epochs=epochs, batch_size=self.batch_size, callbacks=[record])
+            torch.manual_seed(stream_seed(self.seed_, "dropout", engine.epoch))
+            train(engine, epochs, [record])
         if not np.isfinite(self.history_[-1]["loss"]):
             warnings.warn("training diverged: the loss is not finite; lower lr", RuntimeWarning, stacklevel=4)
 
@@ -279,7 +317,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
         dtype, device = place(self.fitted_["dtype"], self.device)
-        return predict_logits(self.trainer_.model.to(device), to_tensor(features, dtype, device))[0].double()
+        network = self.network_.to(device)
+        with torch_threads(1 if network.family.small else None):
+            return predict_logits(network, to_tensor(features, dtype, device), precise=True)[0].double()
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """The likeliest class of each sample."""
@@ -333,7 +373,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             "label_totals": self.label_totals_.tolist(),
             "history": self.history_,
         }
-        write_model(path, self.trainer_.model.state_dict(), header)
+        write_model(path, self.network_.state_dict(), header)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -354,19 +394,19 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.label_totals_ = np.array(header["label_totals"])
         self.history_, self.n_iter_ = header["history"], len(header["history"])
         self.fitted_ = header["fitted"]
-        self.trainer_ = self._new_trainer(
-            tuple(header["input_shape"]), len(self.classes_), *place(self.dtype, self.device)
-        )
-        self.trainer_.model.load_state_dict(tensors)
-        self.trainer_.epoch = self.n_iter_
+        dtype, device = place(self.dtype, self.device)
+        self.seed_, self.state_ = seed_of(self.random_state), {}
+        shape = tuple(header["input_shape"])
+        self.network_ = build_model(self.model, shape, len(self.classes_), [self.seed_], dtype).to(device)
+        self.network_.load_state_dict(tensors)
         return self
 
     # Settings
 
-    def _loss(self) -> tuple[LossSpec | None, dict[str, Any]]:
-        """The registered loss and its options; None for a user's own function."""
+    def _loss(self) -> tuple[LossSpec, dict[str, Any]]:
+        """The loss, registered or the user's own function, and its options."""
         if callable(self.loss):
-            return None, {}
+            return LossSpec.own(self.loss), {}
         if not isinstance(self.loss, str | dict):
             raise InputTypeError("loss", "a name, a dict with a name, or a function", type(self.loss).__name__)
         name, options = named(self.loss, "loss")
@@ -377,7 +417,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             )
         return spec, options
 
-    def _check_settings(self, go_on: bool) -> tuple[LossSpec | None, dict[str, Any]]:
+    def _check_settings(self, go_on: bool) -> tuple[LossSpec, dict[str, Any]]:
         """Every setting that training uses, before anything is touched; then the loss."""
         whole("batch_size", self.batch_size)
         positive("lr", self.lr)
@@ -387,8 +427,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InputTypeError("callbacks", "a sequence of functions", type(self.callbacks).__name__)
         for name in ("model", "dtype"):
             if go_on and getattr(self, name) != self.fitted_[name]:
-                raise InputError(name, f"{self.fitted_[name]!r}, with which training began", repr(getattr(self, name)),
-                                 "set warm_start=False to start anew")  # fmt: skip
+                began = f"{self.fitted_[name]!r}, with which training began"
+                raise InputError(name, began, repr(getattr(self, name)), "set warm_start=False to start anew")
         return self._loss()
 
     def __sklearn_tags__(self) -> Tags:

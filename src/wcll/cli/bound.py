@@ -244,10 +244,10 @@ def _trained_norm(trial: Trial, task: Task) -> float:
     """The largest norm of a class's weights, its bias among them, after training."""
     import torch
 
-    from wcll.running.execute import make_job
-    from wcll.running.job import train
+    from wcll.running.plan import Job
+    from wcll.running.train import train
 
-    (recording,) = train([make_job([trial], task)], torch.device("cpu"))
+    (recording,) = train([(Job((trial,)), task.view)], torch.device("cpu"))
     weights = torch.cat(
         [recording.parameters[f"layer.{name}"][0].view(task.n_classes, -1) for name in ("weight", "bias")], 1
     )

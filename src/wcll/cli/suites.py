@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import torch
 
     from wcll.results import Row, Store
-    from wcll.running.plan import Unit
+    from wcll.running.plan import Job
     from wcll.suites import Suite, Trial
 
 STORE = Path("wcll-results.sqlite")
@@ -105,23 +105,23 @@ def train_missing(title: str, trials: Sequence[Trial], work: Work) -> bool:
     from wcll.atomic import check_target
     from wcll.datasets import load_dataset
     from wcll.results import Store
-    from wcll.running.execute import check_units
+    from wcll.running.execute import Tasks, check_jobs
     from wcll.running.plan import TOGETHER, plan
 
-    units = plan(trials, together=work.together or TOGETHER)
+    jobs = plan(trials, together=work.together or TOGETHER)
     torch.set_num_threads(work.workers.threads)
     check_target(work.store, "--store")
     if work.dry_run:
-        _dry_run(title, units, work)
+        _dry_run(title, jobs, work)
         return False
-    left = _left(units, work.store, work.data)
+    left = _left(jobs, work.store, work.data)
     if left:  # before the store is made: data that cannot be used leave nothing behind
-        check_units(left, partial(load_dataset, data=work.data), work.workers.device)
+        check_jobs(left, Tasks(partial(load_dataset, data=work.data)), work.workers.device)
     with Store(work.store) as results:
-        total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
+        total, missing = (sum(len(job.keys) for job in some) for some in (jobs, left))
         if left:
             print(f"{title}: {total} runs, {total - missing} of them in {work.store}", file=sys.stderr)
-            _execute(units, results, work.data, work.workers)
+            _execute(jobs, results, work.data, work.workers)
         else:
             print(f"{title}: all {total} runs are in {work.store}; nothing is left to do", file=sys.stderr)
     return True
@@ -184,19 +184,17 @@ def rows_of(suite: Suite, results: Store, seeds: Sequence[int]) -> dict[str, Row
     return {row.key: row for row in results.rows(keys)}
 
 
-def _left(units: Sequence[Unit], path: Path, data: Path | None) -> list[Unit]:
+def _left(jobs: Sequence[Job], path: Path, data: Path | None) -> list[Job]:
     """Units that are not finished, each with the runs that are missing."""
     from wcll.results import Store
-    from wcll.running.plan import Unit
 
     if not path.exists() or not path.stat().st_size:
-        return list(units)
-    keys = [key for unit in units for key in unit.keys]
+        return list(jobs)
+    keys = [key for job in jobs for key in job.keys]
     with Store(path) as results:
         done = results.finished(keys)
         _check_same_data(results.data_seen(keys), path, data)
-    missing = [tuple(trial for trial in unit.trials if trial.key not in done) for unit in units]
-    return [Unit(trials) for trials in missing if trials]
+    return [left for job in jobs if (left := job.without(done))]
 
 
 def _check_same_data(seen: dict[str, set[str]], path: Path, data: Path | None) -> None:
@@ -210,10 +208,10 @@ def _check_same_data(seen: dict[str, set[str]], path: Path, data: Path | None) -
                              "give the new data another name, or use another --store")  # fmt: skip
 
 
-def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: Workers) -> None:
+def _execute(jobs: Sequence[Job], results: Store, data: Path | None, workers: Workers) -> None:
     from wcll.cli.output import progress_bar
     from wcll.datasets import load_dataset
-    from wcll.running.execute import execute
+    from wcll.running.execute import Tasks, execute
     from wcll.running.processes import execute_in_processes
 
     def say(text: str) -> None:
@@ -224,27 +222,28 @@ def _execute(units: Sequence[Unit], results: Store, data: Path | None, workers: 
         with progress_bar("training") as progress:
             if workers.processes > 1:
                 options = {"processes": workers.processes, "threads": workers.threads, "memory": workers.memory}
-                execute_in_processes(units, results.path, load, progress=progress, **options)  # type: ignore[arg-type]
+                execute_in_processes(jobs, results.path, load, progress=progress, **options)  # type: ignore[arg-type]
             else:
-                execute(units, results, load, workers.device, memory=workers.memory, progress=progress, say=say)
+                execute(jobs, results, Tasks(load), workers.device, memory=workers.memory, progress=progress, say=say)
     except KeyboardInterrupt:
-        keys = [key for unit in units for key in unit.keys]
+        keys = [key for job in jobs for key in job.keys]
         done = f"{len(results.finished(keys))} of {len(keys)} runs are in {results.path}"
         print(f"{done}; the same command goes on from there", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
 
 
-def _dry_run(title: str, units: Sequence[Unit], work: Work) -> None:
+def _dry_run(title: str, jobs: Sequence[Job], work: Work) -> None:
     from wcll.cli.output import duration
     from wcll.datasets import load_dataset
     from wcll.running.estimate import estimate
+    from wcll.running.execute import Tasks
 
-    left = _left(units, work.store, work.data)
-    total, missing = (sum(len(unit.keys) for unit in some) for some in (units, left))
-    sizes = [len(unit.keys) for unit in units]
+    left = _left(jobs, work.store, work.data)
+    total, missing = (sum(len(job.keys) for job in some) for some in (jobs, left))
+    sizes = [len(job.keys) for job in jobs]
     print(f"{title}: {total} runs, {total - missing} of them in {work.store}, {missing} left")
-    print(f"{len(units)} groups of {min(sizes)} to {max(sizes)} runs that train together, {len(left)} left")
+    print(f"{len(jobs)} groups of {min(sizes)} to {max(sizes)} runs that train together, {len(left)} left")
     if left:
-        cost = estimate(left, partial(load_dataset, data=work.data), work.workers.device)
+        cost = estimate(left, Tasks(partial(load_dataset, data=work.data)), work.workers.device)
         memory = f"{cost.bytes / 2**20:.0f} MiB"
         print(f"about {duration(cost.seconds)} and {memory} on {cost.device} (a few steps measured now)")

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from wcll.checks import InputError, choice
 from wcll.losses.inputs import Array, Transition, as_transition, per_class
+from wcll.losses.targets import Targets
 from wcll.registry import Registry
 
 LossFunction = Callable[..., Tensor]
@@ -68,6 +69,11 @@ class LossSpec:
     labels: Literal["complementary", "ordinary"]
     gradient: LossFunction | None = None  #: d loss / d logits in closed form, where somebody wrote it
 
+    @staticmethod
+    def own(function: LossFunction) -> LossSpec:
+        """A user's function of logits (1, n, k) and targets to a loss of shape (1,), as if it were registered."""
+        return LossSpec("own", "own", _one_run(function), "", "", True, "softmax", None, 1, "complementary")
+
     @property
     def context(self) -> dict[str, bool]:
         """What the loss takes from the trainer's context: name -> whether it must be there."""
@@ -79,6 +85,11 @@ class LossSpec:
         """The user's choices and their defaults."""
         outside = {"reduction", *(field.name for field in fields(Context))}
         return {k: p.default for k, p in self.parameters.items() if k not in outside}
+
+    @property
+    def auto_weights(self) -> str | None:
+        """The weighting that ``weights="auto"`` means: Eq. 13 for a loss that needs weights, none for others."""
+        return "wcll" if self.context.get("weight") else None
 
     @property
     def weighted(self) -> bool:
@@ -131,6 +142,28 @@ def autograd(loss: BoundLoss) -> BoundLoss:
         return found
 
     return gradient
+
+
+def _one_run(function: LossFunction) -> BoundLoss:
+    """A user's loss of one run, also where engines put groups of runs in front; its result is checked."""
+
+    def loss(logits: Tensor, targets: Targets) -> Tensor:
+        if logits.ndim > 3:
+            return torch.stack([loss(one, _group(targets, g)) for g, one in enumerate(logits)])
+        value = function(logits, targets)
+        if not isinstance(value, Tensor) or value.shape != (1,):
+            got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            raise InputError("loss", "a tensor of shape (1,), one loss for the one run", got)
+        return value
+
+    return loss
+
+
+def _group(targets: Targets, g: int) -> Targets:
+    """The targets (n, ...) of one group among (groups, 1, n, ...)."""
+    index = None if targets.index is None else targets.index[g, 0]
+    weight = None if targets.sample_weight is None else targets.sample_weight[g, 0]
+    return Targets(targets.mask[g, 0], index, weight, targets.mass)
 
 
 class Losses(Registry[LossSpec]):

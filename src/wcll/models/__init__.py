@@ -2,6 +2,30 @@
 
 from wcll.models.convolutional import CNN9, ResNet18
 from wcll.models.dense import MLP, Linear
-from wcll.models.stack import MODELS, RunStack, UserStack, build_model
+from wcll.models.stack import (
+    MODELS,
+    Family,
+    ModelChoice,
+    RunStack,
+    Shape,
+    UserStack,
+    build_model,
+    family_of,
+    predict_logits,
+)
 
-__all__ = ["CNN9", "MLP", "MODELS", "Linear", "ResNet18", "RunStack", "UserStack", "build_model"]
+__all__ = [
+    "CNN9",
+    "MLP",
+    "MODELS",
+    "Family",
+    "Linear",
+    "ModelChoice",
+    "ResNet18",
+    "RunStack",
+    "Shape",
+    "UserStack",
+    "build_model",
+    "family_of",
+    "predict_logits",
+]

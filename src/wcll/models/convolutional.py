@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from wcll.checks import InputError, whole
 from wcll.models.layers import Draws, RunBatchNorm, RunConv, RunDropout, RunLinear
-from wcll.models.stack import MODELS, RunStack, Shape, image_shape
+from wcll.models.stack import MODELS, Family, RunStack, Shape, image_shape
 
 
 def _pooled(features: Tensor, runs: int) -> Tensor:
@@ -26,6 +26,8 @@ class CNN9(RunStack):
     Max pooling and drop-out (of channels) follow every three convolutions, whose widths are ``width``, twice and four
     times ``width``; the linear layer sees the mean over positions.
     """
+
+    family = Family.IMAGE
 
     def __init__(
         self,
@@ -81,6 +83,8 @@ class Block(nn.Module):
 @MODELS.add("resnet18")
 class ResNet18(RunStack):
     """ResNet-18 with a 3x3 stem, for images of about 32 pixels (stride 1) or 64 pixels and more (stride 2)."""
+
+    family = Family.IMAGE
 
     def __init__(
         self,

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from wcll.checks import whole
 from wcll.models.layers import Draws, RunDropout, RunLinear
-from wcll.models.stack import MODELS, RunStack, Shape
+from wcll.models.stack import MODELS, Family, RunStack, Shape
 
 
 @MODELS.add("linear")
 class Linear(RunStack):
     """One linear layer on flattened inputs: the paper's model for MNIST."""
 
-    exact = True
+    family = Family.LINEAR
 
     def __init__(
         self, input_shape: Shape, n_classes: int, seeds: Sequence[int], dtype: torch.dtype = torch.float32
@@ -36,7 +36,7 @@ class Linear(RunStack):
 class MLP(RunStack):
     """Hidden layers with ReLU, and drop-out after each if asked for."""
 
-    exact = True
+    family = Family.DENSE
 
     def __init__(
         self,

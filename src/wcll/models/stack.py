@@ -6,7 +6,8 @@ import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from enum import Enum
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,14 +19,32 @@ from wcll.streams import stream_seed
 Shape = tuple[int, ...]
 
 
+class Family(Enum):
+    """Kinds of models, which differ in how they are best trained."""
+
+    LINEAR = "linear"
+    DENSE = "dense"  #: matrix products of flattened samples
+    IMAGE = "image"  #: convolutions
+    OWN = "own"  #: a user's module, of which nothing is known
+
+    @property
+    def small(self) -> bool:
+        """Whether steps are so short that a second thread costs more than it brings."""
+        return self in (Family.LINEAR, Family.DENSE)
+
+    @property
+    def at_once(self) -> int:
+        """Samples that are predicted at a time: fewer where a sample's activations are large."""
+        return 4096 if self.small else 512
+
+
 class RunStack(nn.Module, ABC):
     """Several runs of one architecture: ``forward(x, step)`` maps (n, ...) to logits (runs, n, classes).
 
-    Subclasses take ``(input_shape, n_classes, seeds, dtype, **options)``. A model that is ``exact`` predicts in float64
-    so that a sample's prediction does not depend on the batch it comes in.
+    Subclasses take ``(input_shape, n_classes, seeds, dtype, **options)`` and say of which family they are.
     """
 
-    exact = False
+    family: ClassVar[Family]
 
     def __init__(self, seeds: Sequence[int]) -> None:
         super().__init__()
@@ -38,6 +57,8 @@ class RunStack(nn.Module, ABC):
 
 class UserStack(RunStack):
     """One run of a user's own module; its outputs must have one column a class."""
+
+    family = Family.OWN
 
     def __init__(self, module: nn.Module, n_classes: int) -> None:
         super().__init__([0])
@@ -102,6 +123,24 @@ def build_model(
     return UserStack(made, n_classes).to(dtype)
 
 
+def family_of(model: ModelChoice) -> Family:
+    """The family of a model, by what a user says of it."""
+    return MODELS[named(model, "model")[0]].family if isinstance(model, str | dict) else Family.OWN
+
+
+@torch.no_grad()
+def predict_logits(model: RunStack, x: Tensor, *, batch_size: int | None = None, precise: bool = False) -> Tensor:
+    """Logits of every run in evaluation mode, (runs, n, classes).
+
+    ``precise`` computes in float64 (small models only), so that a sample's prediction does not depend on the batch it
+    comes in.
+    """
+    if precise and model.family.small and x.dtype != torch.float64:
+        model, x = copy.deepcopy(model).double(), x.double()
+    model.eval()
+    return torch.cat([model(part) for part in torch.split(x, batch_size or model.family.at_once)], dim=1)
+
+
 def named(value: str | dict[str, Any], argument: str) -> tuple[str, dict[str, Any]]:
     """A name and its options, from ``"name"`` or ``{"name": ..., option: ...}``."""
     if isinstance(value, str):
@@ -117,6 +156,6 @@ def image_shape(name: str, input_shape: Shape) -> tuple[int, int, int]:
     if len(input_shape) == 2:
         return (1, *input_shape)
     if len(input_shape) != 3:
-        raise InputError("X", f"images of shape (n, channels, height, width) for model {name!r}",
-                         f"samples of shape {tuple(input_shape)}")  # fmt: skip
+        wanted = f"images of shape (n, channels, height, width) for model {name!r}"
+        raise InputError("X", wanted, f"samples of shape {tuple(input_shape)}")
     return input_shape

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from wcll.checks import InputError
 from wcll.persistence import read_model, write_model
-from wcll.running.job import Job, Recording
-from wcll.training.engines import Engine
+from wcll.running.plan import Job
+from wcll.running.train import Recording
+from wcll.training import Engine
 
 EVERY = 120.0  #: seconds between two saves; what is shorter is never saved
 LISTS = ("losses", "predicted", "scores")
@@ -60,46 +61,35 @@ class Checkpoint:
         self.path = path
         self._saved = time.monotonic()
 
-    def load(self, engine: Engine, recordings: Sequence[Recording], device: torch.device) -> int:
-        """Put an engine and recordings where they were; returns how many epochs they have, 0 without a file.
-
-        A damaged file, or one of another version, is as good as none.
-        """
-        if not self.path.exists():
-            return 0
+    def load(self, engine: Engine, recordings: Sequence[Recording], device: torch.device) -> None:
+        """Put an engine and recordings where they were; a damaged file, or another version's, is as good as none."""
         try:
             header, tensors = read_model(self.path)
         except InputError:
-            return 0
+            return
         state = {name.removeprefix("engine."): t for name, t in tensors.items() if name.startswith("engine.")}
-        if _shapes(state) != _shapes(engine.state()):
-            return 0
-        engine.load_state(state)
+        if not engine.load_state(state):
+            return
         for i, recording in enumerate(recordings):
             kept = {name: tensors.get(f"{i}.{name}", torch.empty(0)).to(device) for name in (*LISTS, "tables")}
             for name in LISTS:
                 getattr(recording, name).extend(kept[name])
             recording.tables.update(zip(header["compared"], kept["tables"], strict=False))
-        return int(header["epoch"])
 
-    def maybe_save(self, epoch: int, engine: Engine, recordings: Sequence[Recording]) -> None:
+    def maybe_save(self, engine: Engine, recordings: Sequence[Recording]) -> None:
         """Save if it is time; training goes on without, if it cannot be saved."""
         if time.monotonic() - self._saved < EVERY:
             return
         with suppress(OSError, InputError):  # another process may just have taken the folder away
-            self._save(epoch, engine, recordings)
+            self._save(engine, recordings)
         self._saved = time.monotonic()
 
-    def _save(self, epoch: int, engine: Engine, recordings: Sequence[Recording]) -> None:
+    def _save(self, engine: Engine, recordings: Sequence[Recording]) -> None:
         tensors = {f"engine.{name}": tensor for name, tensor in engine.state().items()}
         for i, recording in enumerate(recordings):
             tensors |= _recorded(i, recording)
         self.path.parent.mkdir(exist_ok=True)
-        write_model(self.path, tensors, {"epoch": epoch, "compared": sorted(recordings[0].tables)})
-
-
-def _shapes(state: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
-    return {name: (tensor.shape, tensor.dtype) for name, tensor in state.items()}
+        write_model(self.path, tensors, {"compared": sorted(recordings[0].tables)})
 
 
 def _recorded(index: int, recording: Recording) -> dict[str, Tensor]:

@@ -57,5 +57,28 @@ class Task:
 
     @property
     def n_classes(self) -> int:
-        """K."""
+        """How many classes there are."""
+        return len(self.declared.sizes)
+
+    @property
+    def view(self) -> View:
+        """What training may see."""
+        data = self.train if self.limit is None else self.limit
+        return View(data, self.valid, self.test.x, self.judge, self.declared, self.scale)
+
+
+@dataclass(frozen=True)
+class View:
+    """What training may see of a task: no test labels, and true labels of training samples for the upper limit only."""
+
+    data: Weak | Ordinary
+    valid: Weak | None
+    unlabelled: Tensor  #: the test images
+    judge: Judge
+    declared: Declared
+    scale: float
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
         return len(self.declared.sizes)

@@ -1,4 +1,4 @@
-"""Working through a suite: claim a unit, train it, write it; several processes may do so on one store."""
+"""Working through a suite: claim a job, train it, write it; several processes may do so on one store."""
 
 from __future__ import annotations
 
@@ -19,43 +19,35 @@ from wcll.results.row import Row
 from wcll.results.store import Store
 from wcll.running.checkpoint import Checkpoints
 from wcll.running.containers import Task
-from wcll.running.job import Job, Progress, head, train, try_out
 from wcll.running.memory import available, need_of, runs_that_fit
 from wcll.running.outcomes import outcomes
-from wcll.running.plan import DATA, OWN, SHARED, TOGETHER, Unit, in_step, plan
-from wcll.running.task import loss_context, make_task
+from wcll.running.plan import TOGETHER, Job, in_step, plan
+from wcll.running.task import make_task
+from wcll.running.train import Progress, train, try_out
+from wcll.suites.settings import Role
 from wcll.suites.suite import Suite
-from wcll.suites.trial import Trial
 
 POLL = 0.5  # seconds between looks at what other processes are doing
 
 Load = Callable[[str], Dataset]
-Part = tuple[Sequence[Trial], Task]  #: runs that share data
 
 
 class Tasks:
-    """Tasks of units, the last one kept: units that share data follow each other."""
+    """Tasks of jobs, the last one kept: jobs that share data follow each other."""
 
     def __init__(self, load: Load) -> None:
         self._load = lru_cache(maxsize=3)(load)  # columns may take turns
         self._last: tuple[object, Task] | None = None
 
-    def of(self, unit: Unit) -> Task:
-        """The task of a unit; data files are opened when the first unit needs them."""
-        if self._last is None or self._last[0] != unit.data:
-            self._last = unit.data, make_task(unit.trials[0], self._load(unit.trials[0].dataset))
+    def of(self, job: Job) -> Task:
+        """The task of a job; data files are opened when the first job needs them."""
+        if self._last is None or self._last[0] != job.data:
+            self._last = job.data, make_task(job.first, self._load(job.first.dataset))
         return self._last[1]
 
 
-def make_job(trials: Sequence[Trial], task: Task) -> Job:
-    """What training may see of a task."""
-    data, labels = (task.train, task.train.ybar) if task.limit is None else (task.limit, task.limit.y)
-    contexts = [loss_context(trial, task, labels) for trial in trials]
-    return Job(trials, contexts, data, task.valid, task.test.x, task.judge, task.scale)
-
-
-def run_parts(
-    parts: Sequence[Part],
+def run_jobs(
+    jobs: Sequence[tuple[Job, Task]],
     device: torch.device,
     progress: Progress = lambda done: None,
     *,
@@ -63,74 +55,63 @@ def run_parts(
     memory: int | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> list[Row]:
-    """Train runs, those of a part and (on a GPU) parts of equal shape together, then join predictions with the truth.
+    """Train runs, those of a job and (on a GPU) jobs of equal shape together, then join predictions with the truth.
 
     ``memory`` limits, in bytes, what is trained at once; ``checkpoints`` keep long trainings.
     """
-    limit = available(device) if memory is None else memory
     rows = []
-    for together in alike(parts, device, limit):
+    for together in alike(jobs, device, available(device) if memory is None else memory):
         start = time.perf_counter()
-        jobs = [make_job(trials, task) for trials, task in together]
-        seen = [task.data["fingerprint"] for _, task in together]
-        saves = checkpoints.of(jobs, seen) if checkpoints else None
-        recordings = train(jobs, device, progress=progress, plain=plain, saves=saves)
-        runs = sum(len(trials) for trials, _ in together)
+        fingerprints = [task.data["fingerprint"] for _, task in together]
+        saves = checkpoints.of([job for job, _ in together], fingerprints) if checkpoints else None
+        seen = [(job, task.view) for job, task in together]
+        recordings = train(seen, device, progress=progress, plain=plain, saves=saves)
+        runs = sum(len(job.trials) for job, _ in together)
         seconds = (time.perf_counter() - start) / runs
-        for (trials, task), recording in zip(together, recordings, strict=True):
+        for (job, task), recording in zip(together, recordings, strict=True):
             made = {"seconds": seconds, "together": runs, **provenance(device), "data": task.data}
-            rows += outcomes(trials, recording, task, made)
+            rows += outcomes(job.trials, recording, task, made)
     return rows
 
 
-def alike(parts: Sequence[Part], device: torch.device, limit: int) -> Iterator[list[Part]]:
-    """Parts cut to the memory there is; on a GPU those of equal shape are trained in step, as many as fit."""
-    waiting: dict[object, tuple[list[Part], int]] = {}
-    for trials, task in parts:
-        need = need_of(make_job(trials[:1], task), device)
+def alike(jobs: Sequence[tuple[Job, Task]], device: torch.device, limit: int) -> Iterator[list[tuple[Job, Task]]]:
+    """Jobs cut to the memory there is; on a GPU those of equal shape are trained in step, as many as fit."""
+    waiting: dict[object, tuple[list[tuple[Job, Task]], int]] = {}
+    for job, task in jobs:
+        need = need_of(job, task.view, device)
         most = runs_that_fit(need, limit)
-        for start in range(0, len(trials), most):
-            part = (trials[start : start + most], task)
-            size = need.of(len(part[0]))
+        for start in range(0, len(job.trials), most):
+            part = Job(job.trials[start : start + most])
             if device.type != "cuda":
-                yield [part]
+                yield [(part, task)]
                 continue
-            shape = _shape(*part)
+            size, shape = need.of(len(part.trials)), (_kind(part, task), len(task.view.data.x))
             others, used = waiting.get(shape, ([], 0))
             if others and used + size > limit:
                 yield others
                 others, used = [], 0
-            waiting[shape] = ([*others, part], used + size)
+            waiting[shape] = ([*others, (part, task)], used + size)
     yield from (others for others, _ in waiting.values())
 
 
-def _shape(trials: Sequence[Trial], task: Task) -> object:
-    """Equal for parts that can be trained in step."""
-    data = task.train if task.limit is None else task.limit
-    return _kind(trials, task), len(data.x)
+def _kind(job: Job, task: Task) -> object:
+    """Equal for jobs whose steps are alike but for the number of samples."""
+    runs, x = tuple(trial.of_role(Role.SHARED, Role.OWN) for trial in job.trials), task.view.data.x
+    return runs, x.shape[1:], x.dtype, task.n_classes, task.scale, task.limit is None
 
 
-def _kind(trials: Sequence[Trial], task: Task) -> object:
-    """Equal for parts whose steps are alike but for the number of samples."""
-    settings = [name for name in SHARED if name not in DATA] + sorted(OWN)
-    runs = tuple(tuple(getattr(trial, name) for name in settings) for trial in trials)
-    data = task.train if task.limit is None else task.limit
-    return runs, data.x.shape[1:], data.x.dtype, task.n_classes, task.scale, task.limit is None
+def check_jobs(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> None:
+    """Draw the data of one job of every kind and try a step of it, so that what is wrong shows before any training.
 
-
-def check_units(units: Sequence[Unit], load: Load, device: torch.device) -> None:
-    """Draw the data of one unit of every kind and try a step of it, so that what is wrong shows before any training.
-
-    Kinds that differ in their data alone are tried once.
+    Kinds that differ in their data alone are tried once. The first job comes last: its task is kept for its training.
     """
-    tasks, tried = Tasks(load), set()
-    kinds = {tuple(replace(trial, seed=0) for trial in unit.trials): unit for unit in reversed(units)}
-    for unit in reversed(kinds.values()):
-        task = tasks.of(unit)
-        job = make_job(unit.trials, task)
-        kind = _kind(unit.trials, task)
+    kinds = {tuple(replace(trial, seed=0) for trial in job.trials): job for job in reversed(jobs)}
+    tried = set()
+    for job in kinds.values():
+        task = tasks.of(job)
+        kind = _kind(job, task)
         if kind not in tried:
-            try_out(replace(job, data=head(job.data, 8)), device)
+            try_out(job, task.view, device)
         tried.add(kind)
 
 
@@ -144,8 +125,8 @@ def run_suite(
     plain: bool = False,
 ) -> dict[str, Row]:
     """Run a suite without a store, by a plain loop or the engine; returns its rows by key."""
-    units = plan(list(suite.all_trials(seeds)), together=TOGETHER)
-    total, done = sum(len(unit.keys) * unit.trials[0].epochs for unit in units), 0
+    jobs = plan(list(suite.all_trials(seeds)), together=TOGETHER)
+    total, done = sum(job.epochs for job in jobs), 0
 
     def report(more: int) -> None:
         nonlocal done
@@ -154,16 +135,16 @@ def run_suite(
 
     tasks = Tasks(load)
     made = (
-        run_parts([(unit.trials, tasks.of(unit)) for unit in together], device, report, plain=plain)
-        for together in in_step(units, device)
+        run_jobs([(job, tasks.of(job)) for job in together], device, report, plain=plain)
+        for together in in_step(jobs, device)
     )
     return {row.key: row for rows in made for row in rows}
 
 
 def execute(
-    units: Sequence[Unit],
+    jobs: Sequence[Job],
     store: Store,
-    load: Load,
+    tasks: Tasks,
     device: torch.device,
     *,
     memory: int | None = None,
@@ -172,12 +153,12 @@ def execute(
 ) -> None:
     """Run what the store does not have yet; ``progress`` is told how many epochs of runs are done, and of how many.
 
-    A unit that another living process has claimed is left to it; at the end this waits for such units, and takes
-    them over if their owner dies. A unit that fails does not keep the others from being run; its error comes last.
+    A job that another living process has claimed is left to it; at the end this waits for such jobs, and takes
+    them over if their owner dies. A job that fails does not keep the others from being run; its error comes last.
     """
-    owner, tasks, checkpoints = Owner.here(), Tasks(load), Checkpoints.beside(store.path)
-    waiting: list[Unit] = [unit for unit in units if len(store.finished(unit.keys)) < len(unit.keys)]
-    total = sum(_epochs(unit, store) for unit in waiting)
+    owner, checkpoints = Owner.here(), Checkpoints.beside(store.path)
+    waiting = unfinished(jobs, store)
+    total = sum(job.epochs for job in waiting)
     done, failures, said = 0, [], False
 
     def report(more: int) -> None:
@@ -185,33 +166,33 @@ def execute(
         done += more
         progress(done, total)
 
-    def work(together: Sequence[Unit]) -> list[Unit]:
-        """Do what is left of some units; returns those that are other processes'."""
-        claimed = {unit: store.claim(unit.keys, owner) for unit in together}
-        mine = {unit: [t for t in unit.trials if t.key in keys] for unit, keys in claimed.items() if keys}
+    def work(together: Sequence[Job]) -> list[Job]:
+        """Do what is left of some jobs; returns those that are other processes'."""
+        claimed = {job: store.claim(job.keys, owner) for job in together}
+        mine = [Job(tuple(t for t in job.trials if t.key in keys)) for job, keys in claimed.items() if keys]
         try:
-            parts = [(trials, tasks.of(unit)) for unit, trials in mine.items()]
-            rows = run_parts(parts, device, report, memory=memory, checkpoints=checkpoints)
+            todo = [(job, tasks.of(job)) for job in mine]
+            rows = run_jobs(todo, device, report, memory=memory, checkpoints=checkpoints)
         except InputError as error:
             store.release(owner)
             if len(together) > 1:  # find out which of them fails
-                return [unit for one in together for unit in work([one])]
+                return [job for one in together for job in work([one])]
             failures.append(error)
         else:
             store.add(rows)
             checkpoints.clear()
-        return [unit for unit, keys in claimed.items() if keys is None]
+        return [job for job, keys in claimed.items() if keys is None]
 
     with _heartbeat(store, owner):
         while waiting:
-            left = [unit for together in in_step(waiting, device) for unit in work(together)]
+            left = [job for together in in_step(waiting, device) for job in work(together)]
             if len(left) == len(waiting):
                 if not said:
                     say(f"waiting for {len(left)} groups of runs that other processes have claimed")
                 said = True
                 time.sleep(POLL)
-            waiting = left
-            done = total - sum(_epochs(unit, store) for unit in waiting)
+            waiting = unfinished(left, store)
+            done = total - sum(job.epochs for job in waiting)
     _tidy(store, checkpoints)
     if failures:
         raise failures[0]
@@ -223,8 +204,10 @@ def _tidy(store: Store, checkpoints: Checkpoints) -> None:
         checkpoints.sweep()
 
 
-def _epochs(unit: Unit, store: Store) -> int:
-    return (len(unit.keys) - len(store.finished(unit.keys))) * unit.trials[0].epochs
+def unfinished(jobs: Sequence[Job], store: Store) -> list[Job]:
+    """What is left of jobs."""
+    left = (job.without(store.finished(job.keys)) for job in jobs)
+    return [job for job in left if job]
 
 
 @contextmanager

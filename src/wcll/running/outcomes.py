@@ -14,7 +14,7 @@ from wcll.evaluation.confusion import tables_of
 from wcll.losses import LOSSES
 from wcll.results.row import Row
 from wcll.running.containers import Clean, Task
-from wcll.running.job import Recording
+from wcll.running.train import Recording
 from wcll.suites.trial import Trial
 
 

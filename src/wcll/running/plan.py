@@ -3,63 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from wcll.suites.settings import Role
 from wcll.suites.trial import Trial
 
-#: What may differ between runs that train together: they share the data, the batches and the model's shape.
-OWN = {"loss", "loss_options", "loss_revision", "assume", "weights", "pi", "bias", "beta", "lr"}
-SHARED = tuple(field.name for field in fields(Trial) if field.name not in OWN)
-UNITS_IN_STEP = 40  #: units that a GPU is given at once: what is lost if the process dies
+JOBS_IN_STEP = 40  #: jobs that a GPU is given at once: what is lost if the process dies
 TOGETHER = 64  #: runs that train at once, unless said otherwise
-#: What decides the data of a trial.
-DATA = tuple(name for name in SHARED if not name.startswith(("model", "optim", "weight_", "batch", "epochs", "dtype")))
 
 
 @dataclass(frozen=True)
-class Unit:
-    """Runs that are trained together, and written together or not at all."""
+class Job:
+    """Runs that are trained together, on the same data, and written together or not at all."""
 
     trials: tuple[Trial, ...]
 
     @property
+    def first(self) -> Trial:
+        """A trial that has what all share."""
+        return self.trials[0]
+
+    @property
     def data(self) -> tuple[Any, ...]:
-        """Equal for units that share a task."""
-        first = self.trials[0]
-        return (first.ordinary, *(getattr(first, name) for name in DATA))
+        """Equal for jobs that share a task."""
+        return (self.first.ordinary, *self.first.of_role(Role.DATA))
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of its runs."""
         return tuple(trial.key for trial in self.trials)
 
+    @property
+    def epochs(self) -> int:
+        """Epochs of all its runs, which is what progress counts."""
+        return self.first.epochs * len(self.trials)
 
-def plan(trials: Sequence[Trial], *, together: int) -> list[Unit]:
-    """Cut trials into units of at most ``together`` runs that share everything in SHARED; order is kept."""
+    def without(self, keys: set[str]) -> Job | None:
+        """What is left of it, if anything is."""
+        left = tuple(trial for trial in self.trials if trial.key not in keys)
+        return Job(left) if left else None
+
+
+def plan(trials: Sequence[Trial], *, together: int) -> list[Job]:
+    """Cut trials into jobs of at most ``together`` runs that share data and model; order is kept."""
     groups: dict[tuple[Any, ...], list[Trial]] = {}
     for trial in dict.fromkeys(trials):
-        shared = (trial.ordinary, *(getattr(trial, name) for name in SHARED))
-        groups.setdefault(shared, []).append(trial)
+        groups.setdefault((trial.ordinary, *trial.of_role(Role.DATA, Role.SHARED)), []).append(trial)
     return [
-        Unit(tuple(group[start : start + together]))
+        Job(tuple(group[start : start + together]))
         for group in groups.values()
         for start in range(0, len(group), together)
     ]
 
 
-def in_step(units: Sequence[Unit], device: torch.device) -> list[list[Unit]]:
-    """Units to be handed out at once: one on a CPU; on a GPU, which has room for more, those that may be alike."""
+def in_step(jobs: Sequence[Job], device: torch.device) -> list[list[Job]]:
+    """Jobs to be handed out at once: one on a CPU; on a GPU, which has room for more, those that may be alike."""
     if device.type != "cuda":
-        return [[unit] for unit in units]
-    kinds: dict[object, list[list[Unit]]] = {}
-    for unit in units:
-        first = unit.trials[0]
-        kind = tuple(getattr(first, name) for name in (*(n for n in SHARED if n not in DATA), "dataset", "classes"))
-        bundles = kinds.setdefault((kind, first.ordinary), [[]])
-        if len(bundles[-1]) == UNITS_IN_STEP:
-            bundles.append([])
-        bundles[-1].append(unit)
-    return [bundle for bundles in kinds.values() for bundle in bundles]
+        return [[job] for job in jobs]
+    kinds: dict[object, list[Job]] = {}
+    for job in jobs:
+        kind = (*job.first.of_role(Role.SHARED), job.first.dataset, job.first.classes, job.first.ordinary)
+        kinds.setdefault(kind, []).append(job)
+    size = JOBS_IN_STEP
+    return [same[start : start + size] for same in kinds.values() for start in range(0, len(same), size)]

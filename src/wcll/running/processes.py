@@ -12,15 +12,15 @@ import torch
 
 from wcll.checks import InputError
 from wcll.results.store import Store
-from wcll.running.execute import Load, execute
+from wcll.running.execute import Load, Tasks, execute, unfinished
 from wcll.running.memory import available
-from wcll.running.plan import Unit
+from wcll.running.plan import Job
 
 LOOK = 1.0  # seconds between looks at how far the workers are
 
 
 def execute_in_processes(
-    units: Sequence[Unit],
+    jobs: Sequence[Job],
     path: Path,
     load: Load,
     *,
@@ -40,11 +40,11 @@ def execute_in_processes(
     over = threading.Event()
     with TemporaryDirectory(prefix="wcll-") as folder:
         tallies = [Path(folder) / str(i) for i in range(processes)]
-        watcher = threading.Thread(target=_watch, args=(units, path, tallies, progress, over), daemon=True)
+        watcher = threading.Thread(target=_watch, args=(jobs, path, tallies, progress, over), daemon=True)
         watcher.start()
         try:
             errors = Parallel(n_jobs=processes)(
-                delayed(_work)(units, path, load, threads, limit, tally) for tally in tallies
+                delayed(_work)(jobs, path, load, threads, limit, tally) for tally in tallies
             )
         except TerminatedWorkerError:
             raise InputError("--processes", "processes that live", "one that was killed, by lack of memory perhaps",
@@ -56,7 +56,7 @@ def execute_in_processes(
         raise error
 
 
-def _work(units: Sequence[Unit], path: Path, load: Load, threads: int, memory: int, tally: Path) -> InputError | None:
+def _work(jobs: Sequence[Job], path: Path, load: Load, threads: int, memory: int, tally: Path) -> InputError | None:
     """One worker; what is wrong is returned, as an error that is raised would end the others too.
 
     It counts the epochs that it has done in the file ``tally``.
@@ -69,14 +69,14 @@ def _work(units: Sequence[Unit], path: Path, load: Load, threads: int, memory: i
 
     try:
         with Store(path) as store:
-            execute(units, store, load, torch.device("cpu"), memory=memory, progress=count)
+            execute(jobs, store, Tasks(load), torch.device("cpu"), memory=memory, progress=count)
     except InputError as error:
         return error
     return None
 
 
 def _watch(
-    units: Sequence[Unit],
+    jobs: Sequence[Job],
     path: Path,
     tallies: Sequence[Path],
     progress: Callable[[int, int], None],
@@ -84,11 +84,11 @@ def _watch(
 ) -> None:
     """Tell how many epochs of runs the workers have done: what they say, or more if more is written."""
     with Store(path) as store:
-        waiting = [unit for unit in units if len(store.finished(unit.keys)) < len(unit.keys)]
-        left = _epochs(waiting, store)
+        waiting = unfinished(jobs, store)
+        left = sum(job.epochs for job in waiting)
         while not over.wait(LOOK):
             said = sum(_number(tally) for tally in tallies)
-            done = min(max(said, left - _epochs(waiting, store)), left)
+            done = min(max(said, left - sum(job.epochs for job in unfinished(waiting, store))), left)
             if done:  # the clock starts when the workers do: starting them takes seconds
                 progress(done, left)
 
@@ -99,7 +99,3 @@ def _number(tally: Path) -> int:
         return int(tally.read_text() or 0)
     except (OSError, ValueError):
         return 0
-
-
-def _epochs(units: Sequence[Unit], store: Store) -> int:
-    return sum((len(unit.keys) - len(store.finished(unit.keys))) * unit.trials[0].epochs for unit in units)

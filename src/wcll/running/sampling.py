@@ -24,6 +24,7 @@ from wcll.suites.settings import BY_LABEL
 from wcll.suites.trial import Trial
 
 TEST_SHARE = 0.25
+FEWER = "ask for fewer, or set validation lower"
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ def draw_samples(trial: Trial, dataset: Dataset) -> Draw:
     every, k = np.arange(len(pool.y)), len(dataset.classes)
     have = np.bincount(pool.y[~aside], minlength=k)
     if not have.all():
-        raise InputError(f"dataset {trial.dataset!r}", "training samples of every class",
-                         f"none of class {dataset.classes[int(have.argmin())]!r}")  # fmt: skip
+        absent = dataset.classes[int(have.argmin())]
+        raise InputError(f"dataset {trial.dataset!r}", "training samples of every class", f"none of class {absent!r}")
     sizes, held_out = class_sizes(trial, have, grouped=bool(aside.any()))
     matrix = make_transition(trial.labels, sizes, random_state=trial.seed)
     matrix = noisy_transition(matrix, rate=trial.noise) if trial.noise else matrix
@@ -118,8 +119,8 @@ def class_sizes(trial: Trial, have: IntArray, *, grouped: bool = False) -> tuple
         k = int(short[0])
         if trial.n_majority or most == 1:
             wanted = f"{train[k]} to train and {valid[k]} to validate of class {k}"
-            raise InputError("n_majority", f"at most {have[k]} samples of class {k} in {trial.dataset}", wanted,
-                             "ask for fewer, or set validation lower")  # fmt: skip
+            most_there = f"at most {have[k]} samples of class {k} in {trial.dataset}"
+            raise InputError("n_majority", most_there, wanted, FEWER)
         most = min(most - 1, int(most * have[k] / (train[k] + valid[k])) + 1)
 
 
@@ -167,8 +168,8 @@ def _labelled(
         drawn = _labelled_by_q(y, rows, np.full_like(have, have.min()), matrix, streams)
         kept = select_by_marginal(drawn.ybar, target, n=int(sizes.sum()), random_state=streams[2])
     except InputError as error:
-        raise InputError("n_majority", f"{error.expected} (by complementary label) in {trial.dataset}", error.got,
-                         "ask for fewer, or set validation lower") from None  # fmt: skip
+        expected = f"{error.expected} (by complementary label) in {trial.dataset}"
+        raise InputError("n_majority", expected, error.got, FEWER) from None
     return Labelled(drawn.rows[kept], drawn.ybar[kept])
 
 

@@ -41,18 +41,18 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
     )
 
 
-def loss_context(trial: Trial, task: Task, labels: IntArray) -> Context:
+def loss_context(trial: Trial, labels: IntArray, declared: Declared) -> Context:
     """What the loss of a trial is told: what its labels tell, and what the trial says is declared."""
-    totals = np.bincount(labels, minlength=task.n_classes).astype(np.float64)
-    told = task.declared.transition if trial.assume == "true" else trial.assume
+    totals = np.bincount(labels, minlength=len(declared.sizes)).astype(np.float64)
+    told = declared.transition if trial.assume == "true" else trial.assume
     spec = LOSSES[trial.loss]
-    return assume(totals, told, _weights(trial, totals, task.declared.sizes), loss=trial.loss).context(spec)
+    return assume(totals, told, _weights(trial, totals, declared.sizes), spec).context(spec)
 
 
 def _weights(trial: Trial, totals: FloatArray, sizes: IntArray) -> ClassWeights | None:
     scheme = trial.weights
     if scheme == "auto":
-        scheme = "wcll" if trial.loss == "wcll" else None
+        scheme = LOSSES[trial.loss].auto_weights
     if scheme is None:
         return None
     options: dict[str, Any] = {k: getattr(trial, k) for k in ("pi", "bias", "beta") if getattr(trial, k) is not None}

@@ -9,9 +9,10 @@ from typing import Any
 
 from wcll.checks import InputError, choice
 from wcll.evaluation import METRICS
-from wcll.suites.settings import NULLABLE, SETTINGS, TUNABLE, whole
+from wcll.suites.settings import whole
 from wcll.suites.suite import Axis, Settings, Suite, TableSpec
 from wcll.suites.toml_lines import Lines, Section
+from wcll.suites.trial import SETTINGS, TUNABLE, read_setting
 
 PARTS = ("extends", "title", "about", "trials", "settings", "grid", "columns", "rows", "tables")
 SELECTIONS = ("last", "label-free", "oracle")
@@ -64,16 +65,16 @@ class Reader:
             with self.lines.somewhere((("rows", j), ("columns", i), ("grid",), ("settings",))):
                 trials = suite.candidates(column, row, 0)
                 if trials[0].validation == 0 and any(spec.select == "label-free" for spec in suite.tables):
-                    raise InputError("validation", "held-out labels for select = 'label-free'", 0,
-                                     "set validation, or select = 'last' in [[tables]]")  # fmt: skip
+                    remedy = "set validation, or select = 'last' in [[tables]]"
+                    raise InputError("validation", "held-out labels for select = 'label-free'", 0, remedy)
 
     def _check_inherited(self, spec: TableSpec, suite: Suite) -> None:
         """A table of the suite that is extended must mean what it says with this file's grid and settings."""
         for key, value in spec.at:
             with self.lines.somewhere((("grid",), ("settings",))):
                 if key in suite.settings and suite.settings[key] != value:
-                    raise InputError(key, f"{value}, which the table {spec.title!r} is about", suite.settings[key],
-                                     "extend a suite without that table")  # fmt: skip
+                    about = f"{value}, which the table {spec.title!r} is about"
+                    raise InputError(key, about, suite.settings[key], "extend a suite without that table")
                 if key in suite.grid and value not in suite.grid[key]:
                     raise InputError(key, f"{value} among the values, for the table {spec.title!r}", suite.grid[key])
         with self.lines.at(("grid",)):
@@ -184,14 +185,13 @@ def _check_open(grid: dict[str, list[Any]], at: dict[str, Any], select: str) -> 
     """A table of last epochs has one run a cell."""
     open_keys = [key for key, values in grid.items() if key not in at and len(values) > 1]
     if select == "last" and open_keys:
-        raise InputError("at", f"a value of {open_keys[0]} for select = 'last'", "none",
-                         "fix it, or choose with select = 'label-free'")  # fmt: skip
+        value = f"a value of {open_keys[0]} for select = 'last'"
+        raise InputError("at", value, "none", "fix it, or choose with select = 'label-free'")
 
 
 def _check_setting(key: str, value: Any) -> None:
     choice("setting", key, [k for k in SETTINGS if k != "seed"])
-    if not (value == "none" and key in NULLABLE):
-        SETTINGS[key](key, value)
+    read_setting(key, value)
 
 
 def _title(settings: Settings) -> str:

@@ -1,18 +1,46 @@
-"""The settings of a trial: what each may be, and how its value is read from a suite."""
+"""How the values of settings are read from a suite, and what a setting is declared with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field
+from enum import Enum
+from functools import partial
 from typing import Any
 
 from wcll.checks import InputError, choice
-from wcll.labels.transition import TRANSITIONS
-from wcll.labels.weights import PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES
 from wcll.models import MODELS
 from wcll.models.stack import named
 
 Options = tuple[tuple[str, Any], ...]
+Reader = Callable[[str, Any], Any]  #: of a setting's name and its value as written
+
+
+class Role(Enum):
+    """What a setting decides, and so which runs may train together."""
+
+    DATA = "data"  #: which samples and labels there are
+    SHARED = "shared"  #: what all runs share that train together
+    OWN = "own"  #: what is each run's own
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a field of a trial is declared."""
+
+    role: Role
+    read: Reader | None  #: None for fields that follow from others
+    tunable: bool  #: a grid may vary it: candidates stay comparable by the same held-out labels at the same checkpoints
+    nullable: bool  #: "none" means none
+
+
+def setting(
+    role: Role, read: Reader | None = None, default: Any = MISSING, *, tunable: bool = False, nullable: bool = False
+) -> Any:
+    """A field of a trial."""
+    return field(default=default, metadata={"setting": Setting(role, read, tunable, nullable)})
+
 
 IMBALANCES = ("eq6", "long-tailed", "step", "none")
 BY_LABEL = ("ybar", "ybar-inverse")  #: what is imbalanced where samples are kept by their complementary labels
@@ -43,68 +71,58 @@ def whole(key: str, value: Any, low: int = 1) -> int:
     return value
 
 
-def _positive(key: str, value: Any) -> float:
-    return number(key, value, 0, above=True)
+positive = partial(number, low=0, above=True)
+ratio = partial(number, low=1)
+share = partial(number, low=0, below=1)
+from_zero = partial(number, low=0)
+any_number = partial(number, low=-LARGEST)
+natural = partial(whole, low=0)
 
 
-def _ratio(key: str, value: Any) -> float:
-    return number(key, value, 1)
-
-
-def _share(key: str, value: Any) -> float:
-    return number(key, value, 0, below=1)
-
-
-def _from_zero(key: str, value: Any) -> float:
-    return number(key, value, 0)
-
-
-def _any_number(key: str, value: Any) -> float:
-    return number(key, value, -LARGEST)
-
-
-def _natural(key: str, value: Any) -> int:
-    return whole(key, value, 0)
-
-
-def _class_list(key: str, value: Any) -> tuple[int, ...]:
+def class_list(key: str, value: Any) -> tuple[int, ...]:
+    """Class ids, each once."""
     if not isinstance(value, list | tuple) or not value:
         raise InputError(key, "a list of class ids", repr(value))
-    ids = tuple(_natural(key, k) for k in value)
+    ids = tuple(natural(key, k) for k in value)
     if len(set(ids)) < len(ids):
         raise InputError(key, "each class once", list(ids))
     return ids
 
 
-def _classes(key: str, value: Any) -> tuple[int, ...]:
-    ids = _class_list(key, value)
+def classes(key: str, value: Any) -> tuple[int, ...]:
+    """Two or more class ids, each once."""
+    ids = class_list(key, value)
     if len(ids) < 2:
         raise InputError(key, "at least two classes", list(ids))
     return ids
 
 
-def _text(key: str, value: Any) -> str:
+def text(key: str, value: Any) -> str:
+    """Text that is not empty."""
     if not isinstance(value, str) or not value:
         raise InputError(key, "a name", repr(value))
     return value
 
 
-def _one_of(*allowed: str) -> Callable[[str, Any], str]:
+def one_of(*allowed: str) -> Callable[[str, Any], str]:
+    """A reader of one of these names."""
     return lambda key, value: choice(key, value, allowed)
 
 
-def _imbalance_of(key: str, value: Any) -> str | None:
+def imbalance_of(key: str, value: Any) -> str | None:
     """The default, "y", is None: it leaves keys as they were before there was a choice."""
     name = choice(key, value, IMBALANCED)
     return None if name == "y" else name
 
 
-def _loss(key: str, value: Any) -> tuple[str, Options]:
+def loss(key: str, value: Any) -> tuple[str, Options]:
+    """A loss, and those of its options that differ from their defaults."""
     name, options = _with_options(key, value)
     return name, _changed(f"option of loss {name!r}", options, LOSSES[name].options)
 
 
-def _model(key: str, value: Any) -> tuple[str, Options]:
+def model(key: str, value: Any) -> tuple[str, Options]:
+    """A model, and those of its options that differ from their defaults."""
     name, options = _with_options(key, value)
     return name, _changed(f"option of model {name!r}", options, MODELS.options(name))
 
@@ -125,43 +143,7 @@ def _changed(argument: str, options: Mapping[str, Any], defaults: Mapping[str, A
 
 def _like(argument: str, value: Any, default: Any) -> Any:
     if isinstance(default, float):
-        return _any_number(argument, value)
+        return any_number(argument, value)
     if isinstance(default, int):
         return whole(argument, value)
-    return _text(argument, value)
-
-
-#: Every setting of a suite and how its value is read.
-SETTINGS: dict[str, Callable[[str, Any], Any]] = {
-    "dataset": _text,
-    "loss": _loss,
-    "lr": _positive,
-    "seed": _natural,
-    "classes": _classes,
-    "test_share": _share,
-    "imbalance": _one_of(*IMBALANCES),
-    "p": _ratio,
-    "minority": _class_list,
-    "n_majority": whole,
-    "imbalance_of": _imbalance_of,
-    "labels": _one_of(*TRANSITIONS),
-    "noise": _share,
-    "validation": _share,
-    "resample": _one_of(*RESAMPLINGS),
-    "assume": _one_of(*BELIEFS),
-    "weights": _one_of("auto", *WEIGHTINGS),
-    "pi": _one_of(*PI_SOURCES),
-    "bias": _any_number,
-    "beta": _share,
-    "judge": _one_of(*BELIEFS),
-    "model": _model,
-    "optimiser": _one_of(*OPTIMISERS),
-    "weight_decay": _from_zero,
-    "batch_size": whole,
-    "epochs": whole,
-    "dtype": _one_of(*DTYPES),
-}
-NULLABLE = ("weights", "resample")  #: settings for which "none" means none
-
-#: What a grid may vary: candidates of a cell must be comparable by the same held-out labels at the same checkpoints.
-TUNABLE = ("lr", "weight_decay", "batch_size", "model", "weights", "pi", "bias", "beta", "assume", "dtype")
+    return text(argument, value)

@@ -9,8 +9,11 @@ from hashlib import blake2b
 from typing import Any
 
 from wcll.checks import InputError, choice
+from wcll.labels.transition import TRANSITIONS
+from wcll.labels.weights import PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES
-from wcll.suites.settings import BY_LABEL, NULLABLE, SETTINGS, Options
+from wcll.suites import settings as read
+from wcll.suites.settings import BY_LABEL, Options, Role, Setting, setting
 
 
 @dataclass(frozen=True)
@@ -20,36 +23,47 @@ class Trial:
     So a field that is added later with the default None leaves the keys of earlier results as they are.
     """
 
-    dataset: str
-    loss: str
-    lr: float
-    seed: int
-    classes: tuple[int, ...] | None = None  #: keep these classes, in this order
-    test_share: float | None = None  #: where there is no official test set (default: a quarter)
-    imbalance: str = "none"
-    p: float | None = None  #: majority to minority ratio
-    minority: tuple[int, ...] | None = None
-    n_majority: int | None = None  #: samples of a majority class (default: as many as there are)
-    imbalance_of: str | None = None  #: what is imbalanced if not the true classes: the selector, or labels as kept
-    labels: str = "uniform"  #: how complementary labels are drawn: a name of TRANSITIONS
-    noise: float = 0.0  #: share of labels that wrongly name the true class
-    validation: float = 1 / 9  #: held-out samples for selection, as a share of the training set
-    resample: str | None = None
-    loss_options: Options = ()
-    loss_revision: int = 1
-    assume: str = "uniform"  #: the Q that the loss is told: assumed uniform, recovered from counts, or the true one
-    weights: str | None = "auto"
-    pi: str = "recovered"  #: where the weights' pi comes from
-    bias: float | None = None
-    beta: float | None = None
-    judge: str = "uniform"  #: the Q that selection is told
-    model: str = "linear"
-    model_options: Options = ()
-    optimiser: str = "adam"
-    weight_decay: float = 1e-4
-    batch_size: int = 256
-    epochs: int = 100
-    dtype: str = "float32"
+    dataset: str = setting(Role.DATA, read.text)
+    loss: str = setting(Role.OWN, read.loss)
+    lr: float = setting(Role.OWN, read.positive, tunable=True)
+    seed: int = setting(Role.DATA, read.natural)
+    #: Keep these classes, in this order.
+    classes: tuple[int, ...] | None = setting(Role.DATA, read.classes, None)
+    #: Where there is no official test set (default: a quarter).
+    test_share: float | None = setting(Role.DATA, read.share, None)
+    imbalance: str = setting(Role.DATA, read.one_of(*read.IMBALANCES), "none")
+    #: The ratio of majority to minority.
+    p: float | None = setting(Role.DATA, read.ratio, None)
+    minority: tuple[int, ...] | None = setting(Role.DATA, read.class_list, None)
+    #: Samples of a majority class (default: as many as there are).
+    n_majority: int | None = setting(Role.DATA, read.whole, None)
+    #: What is imbalanced if not the true classes: the selector, or labels as kept.
+    imbalance_of: str | None = setting(Role.DATA, read.imbalance_of, None)
+    #: How complementary labels are drawn.
+    labels: str = setting(Role.DATA, read.one_of(*TRANSITIONS), "uniform")
+    #: The share of labels that wrongly name the true class.
+    noise: float = setting(Role.DATA, read.share, 0.0)
+    #: Held-out samples for selection, as a share of the training set.
+    validation: float = setting(Role.DATA, read.share, 1 / 9)
+    resample: str | None = setting(Role.DATA, read.one_of(*read.RESAMPLINGS), None, nullable=True)
+    loss_options: Options = setting(Role.OWN, default=())
+    loss_revision: int = setting(Role.OWN, default=1)
+    #: The Q that the loss is told: assumed uniform, recovered from counts, or the true one.
+    assume: str = setting(Role.OWN, read.one_of(*read.BELIEFS), "uniform", tunable=True)
+    weights: str | None = setting(Role.OWN, read.one_of("auto", *WEIGHTINGS), "auto", tunable=True, nullable=True)
+    #: Where the weights' pi comes from.
+    pi: str = setting(Role.OWN, read.one_of(*PI_SOURCES), "recovered", tunable=True)
+    bias: float | None = setting(Role.OWN, read.any_number, None, tunable=True)
+    beta: float | None = setting(Role.OWN, read.share, None, tunable=True)
+    #: The Q that selection is told.
+    judge: str = setting(Role.DATA, read.one_of(*read.BELIEFS), "uniform")
+    model: str = setting(Role.SHARED, read.model, "linear", tunable=True)
+    model_options: Options = setting(Role.SHARED, default=())
+    optimiser: str = setting(Role.SHARED, read.one_of(*read.OPTIMISERS), "adam")
+    weight_decay: float = setting(Role.SHARED, read.from_zero, 1e-4, tunable=True)
+    batch_size: int = setting(Role.SHARED, read.whole, 256, tunable=True)
+    epochs: int = setting(Role.SHARED, read.whole, 100)
+    dtype: str = setting(Role.SHARED, read.one_of(*read.DTYPES), "float32", tunable=True)
 
     @staticmethod
     def of(settings: Mapping[str, Any]) -> Trial:
@@ -61,7 +75,7 @@ class Trial:
                 raise InputError(key, "a value", "none", "every run needs one")
         values: dict[str, Any] = {}
         for key, value in settings.items():
-            values[key] = None if value is None or (value == "none" and key in NULLABLE) else SETTINGS[key](key, value)
+            values[key] = None if value is None else read_setting(key, value)
         for key in ("loss", "model"):
             if key in values:
                 values[key], values[f"{key}_options"] = values[key]
@@ -79,14 +93,18 @@ class Trial:
             given = "imbalance_of" if self.imbalance_of else "p or minority"
             raise InputError("imbalance", f"'eq6', 'long-tailed' or 'step' where {given} is given", "'none'")
         if self.imbalance_of == "selector" and self.labels == "uniform":
-            raise InputError("labels", "a selector that heeds class sizes for imbalance_of = 'selector'", "'uniform'",
-                             "for example labels = 'inverse-size'")  # fmt: skip
+            heeds = "a selector that heeds class sizes for imbalance_of = 'selector'"
+            raise InputError("labels", heeds, "'uniform'", "for example labels = 'inverse-size'")
         if self.imbalance_of in BY_LABEL and self.n_majority is None:
-            raise InputError("n_majority", f"a number for imbalance_of = {self.imbalance_of!r}", "none",
-                             "how many could be kept depends on the draw")  # fmt: skip
+            number = f"a number for imbalance_of = {self.imbalance_of!r}"
+            raise InputError("n_majority", number, "none", "how many could be kept depends on the draw")
         spec = LOSSES[self.loss]
         if self.weights not in (None, "auto") and not spec.weighted:
             raise InputError("weights", f"none for loss {self.loss!r}, which is not a mean over samples", self.weights)
+
+    def of_role(self, *roles: Role) -> tuple[Any, ...]:
+        """The values of all fields of some roles: equal for trials that agree in them."""
+        return tuple(getattr(self, name) for name, declared in FIELDS.items() if declared.role in roles)
 
     def config(self) -> dict[str, Any]:
         """Plain values in the order of the fields, without those that are not used."""
@@ -108,6 +126,19 @@ class Trial:
     def sees_truth(self) -> bool:
         """Whether true labels shape its training in any way: such a run does not compete with the others."""
         return self.ordinary or (self.resample or "").endswith("by-y")
+
+
+#: How each field is declared, and those of them that a suite may set.
+FIELDS: dict[str, Setting] = {field.name: field.metadata["setting"] for field in fields(Trial)}
+SETTINGS = [name for name, declared in FIELDS.items() if declared.read]
+TUNABLE = [name for name in SETTINGS if FIELDS[name].tunable]
+
+
+def read_setting(key: str, value: Any) -> Any:
+    """The value of a setting as a trial keeps it."""
+    declared = FIELDS[key]
+    assert declared.read is not None
+    return None if declared.nullable and value == "none" else declared.read(key, value)
 
 
 def key_of(config: Mapping[str, Any]) -> str:

@@ -1,7 +1,24 @@
-"""Training loops for stacks of runs."""
+"""How runs are trained: engines, one loop over epochs, and what they are given."""
 
 from wcll.training.batches import batches
-from wcll.training.loop import EpochCallback, LossGroup, Trainer, predict_logits
+from wcll.training.device import place, torch_threads
+from wcll.training.engine import Engine
+from wcll.training.engines import make_engine
+from wcll.training.epochs import EpochEnd, Observer, train
 from wcll.training.optim import RunAdam
+from wcll.training.runs import RunGroup, RunLoss, Training
 
-__all__ = ["EpochCallback", "LossGroup", "RunAdam", "Trainer", "batches", "predict_logits"]
+__all__ = [
+    "Engine",
+    "EpochEnd",
+    "Observer",
+    "RunAdam",
+    "RunGroup",
+    "RunLoss",
+    "Training",
+    "batches",
+    "make_engine",
+    "place",
+    "torch_threads",
+    "train",
+]

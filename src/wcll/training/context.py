@@ -23,14 +23,14 @@ class Assumptions:
     transition: FloatArray  #: Q
     weights: ClassWeights | None
 
-    def context(self, spec: LossSpec | None) -> Context:
+    def context(self, spec: LossSpec) -> Context:
         """What a loss may take; the ordinary prior is worked out only for a loss that needs it."""
         prior = None
-        if spec is not None and "prior" in spec.context:
+        if "prior" in spec.context:
             shares = self.marginal @ inverse_transition(self.transition)
             prior = normalised(shares.clip(0.0))
         weights = self.weights
-        if weights is None and spec is not None and spec.context.get("weight"):
+        if weights is None and spec.context.get("weight"):
             weights = weights_of_marginal([1.0] * len(self.marginal), self.marginal, 1.0)  # wcll without weights: FREE
         return Context(
             weight=None if weights is None else weights.values,
@@ -45,8 +45,7 @@ def assume(
     totals: FloatArray,
     transition: str | ArrayLike | None,
     weights: str | ArrayLike | ClassWeights | None,
-    *,
-    loss: str | None = None,
+    spec: LossSpec,
 ) -> Assumptions:
     """Derive what training assumes from the label counts ``totals``.
 
@@ -62,7 +61,7 @@ def assume(
     if isinstance(weights, str):
         weights = choice("weights", weights, ["auto", *WEIGHTINGS])
         if weights == "auto":
-            weights = "wcll" if loss == "wcll" else None
+            weights = spec.auto_weights
     if weights is None or isinstance(weights, ClassWeights):
         chosen = weights
     else:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from wcll.checks import InputError, choice
@@ -22,3 +25,17 @@ def place(dtype: str, device: str) -> tuple[torch.dtype, torch.device]:
     if where.type == "cuda" and (where.index or 0) >= torch.cuda.device_count():
         raise InputError("device", "a device of this machine", repr(wanted), "torch sees no such GPU; use 'cpu'")
     return kind, where
+
+
+@contextmanager
+def torch_threads(number: int | None) -> Iterator[None]:
+    """So many threads for torch within the block, and as many as before afterwards; None leaves them alone.
+
+    Small models are fastest with one: beside a busy process, two wait for each other at every operation.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
 WARM_UP = 3  # steps that are run before recording, as torch asks for
+
+
+def side_stream(device: torch.device) -> torch.cuda.Stream:
+    """A stream beside the one that is in use."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 class Replay:
@@ -21,27 +27,41 @@ class Replay:
         self.function = function
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.on_gpu = device.type == "cuda"
-        self.stream: Any = torch.cuda.Stream(device) if self.on_gpu else None  # type: ignore[no-untyped-call]
+        self.stream = side_stream(device) if device.type == "cuda" else None
 
     def __call__(self) -> None:
         self.calls += 1
-        if not self.on_gpu:
+        if self.stream is None:
             self.function()
         elif self.graph is not None:
             self.graph.replay()
         elif self.calls <= WARM_UP:
-            self._beside(self.function)
+            self._beside(self.stream)
         else:
             self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):  # recording does not run it
+            with _nothing_freed(), torch.cuda.graph(self.graph):  # recording does not run it
                 self.function()
             self.graph.replay()
 
-    def _beside(self, function: Callable[[], None]) -> None:
+    def _beside(self, stream: torch.cuda.Stream) -> None:
         """Run on another stream, where memory that the graph will use can be set aside."""
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self.function()
+        torch.cuda.current_stream().wait_stream(stream)
 
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
-            function()
-        torch.cuda.current_stream().wait_stream(self.stream)
+
+@contextmanager
+def _nothing_freed() -> Iterator[None]:
+    """No garbage is collected while a graph is recorded.
+
+    An older graph that lies in a cycle would be destroyed in the middle of it, which CUDA does not permit.
+    """
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

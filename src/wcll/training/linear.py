@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from math import prod
 from typing import Any
@@ -13,11 +13,11 @@ from torch import Tensor
 
 from wcll.losses import Context, Targets, Transition
 from wcll.losses.softmax import softmax
-from wcll.models.dense import Linear
-from wcll.training.batches import batches
-from wcll.training.engines import Engine, RunGroup, RunLoss, Training, evaluated_at_once
+from wcll.models import Linear
+from wcll.training.engine import Engine, Need, logits_need, samples_need
 from wcll.training.graph import Replay
 from wcll.training.optim import StackedAdam
+from wcll.training.runs import RunGroup, RunLoss, Training
 
 ALIGNED = 16  # columns are padded to a multiple: products like it
 
@@ -37,45 +37,45 @@ class LinearRuns(Engine):
     """
 
     def __init__(self, groups: Sequence[RunGroup], training: Training) -> None:
-        first, n_classes, dtype, device = groups[0], training.n_classes, training.dtype, training.device
-        self.seeds = [group.seed for group in groups]
-        self.n, self.batch_size = len(first.x), min(training.batch_size, len(first.x))
-        self.n_runs, self.n_classes = len(first.rates), n_classes
-        self.training, self.scale, self.dtype, self.device = training, training.scale, dtype, device
-        self.evaluated = evaluated_at_once("linear")
-        self.n_features = prod(first.x.shape[1:])
+        super().__init__(groups, training)
+        dtype, device, n_classes = training.dtype, training.device, training.n_classes
+        self.n_features = prod(groups[0].x.shape[1:])
         self.width = padded(self.n_features)
         self.x = torch.cat([self.prepare(group.x) for group in groups])
-        self.labels = torch.cat([group.labels for group in groups]).to(device)
+        self.labels = _Labels(groups, training)
         self.weights = self._initial(groups).to(device)
         rates = torch.tensor([list(group.rates) for group in groups], dtype=dtype).repeat_interleave(n_classes, 1)
         self.optimiser = StackedAdam(self.weights, rates.to(device), weight_decay=training.weight_decay)
-        same_runs = zip(*(group.losses for group in groups), strict=True)
-        self.losses = [_stacked(parts, n_classes, dtype, device) for parts in same_runs]
-        self.classes = torch.arange(n_classes, device=device).unsqueeze(-1)
+        self.losses = [_GroupLoss(parts, training) for parts in zip(*(group.losses for group in groups), strict=True)]
         self.rows = torch.zeros(len(groups) * self.batch_size, dtype=torch.int64, device=device)
         self.logits = torch.zeros(len(groups), self.n_runs * n_classes, self.batch_size, dtype=dtype, device=device)
         self.slope = torch.zeros_like(self.logits)
-        self.epoch = 0
+        self.total = torch.zeros(len(groups), self.n_runs, dtype=dtype, device=device)  #: of the losses of this epoch
         self._replay = Replay(self._step, device)
 
     def run_epoch(self) -> None:
         """One pass over the data."""
-        for rows in self._order():
+        shift = self.n * torch.arange(len(self.groups)).unsqueeze(-1)  # groups lie one after another
+        order = (self._order() + shift).flatten(1).to(self.training.device, non_blocking=True)
+        self.total.zero_()
+        for rows in order:
             self.rows.copy_(rows)
             self._replay()
+        self.steps = len(order)
+        self._last = self._values(self._by_run(self.logits), self.labels.of(self.rows))
         self.epoch += 1
-        targets, logits = self._targets(), self._by_run(self.logits)
-        values = [loss.value(logits[:, loss.start : loss.stop], targets) for loss in self.losses]
-        self._last = torch.cat(values, dim=-1)
 
     def last_losses(self, group: int) -> Tensor:
         """The losses of the last batch before its step, (runs,)."""
         return self._last[group]
 
+    def mean_losses(self, group: int) -> Tensor:
+        """The losses averaged over the last epoch, (runs,), for a training that asks for them."""
+        return self.total[group] / self.steps
+
     def predict(self, group: int, prepared: Tensor) -> Tensor:
         """Logits of prepared samples, (runs, n, classes)."""
-        parts = [self.weights[group] @ self._numbers(part).T for part in torch.split(prepared, self.evaluated)]
+        parts = [self.weights[group] @ self._numbers(part).T for part in torch.split(prepared, self.at_once)]
         return torch.cat(parts, dim=-1).view(self.n_runs, self.n_classes, -1).mT
 
     def parameters(self, group: int) -> dict[str, Tensor]:
@@ -83,66 +83,88 @@ class LinearRuns(Engine):
         mine = self.weights[group].view(self.n_runs, self.n_classes, self.width)
         return {"layer.weight": mine[..., : self.n_features], "layer.bias": mine[..., self.n_features]}
 
+    def load_parameters(self, group: int, parameters: Mapping[str, Tensor]) -> None:
+        """Put the runs of a group where :meth:`parameters` says; the optimiser stays as it is."""
+        for name, tensor in self.parameters(group).items():
+            tensor.copy_(parameters[name])
+
     def prepare(self, x: Tensor) -> Tensor:
         """Samples as rows with a feature that is 1 and padding; bytes stay bytes on a GPU, where memory is dear."""
-        flat = x.flatten(1)
-        keep = flat.dtype == torch.uint8 and self.device.type == "cuda"
-        rows = torch.zeros(len(flat), self.width, dtype=torch.uint8 if keep else self.dtype, device=self.device)
-        if keep:
-            rows[:, : self.n_features] = flat.to(self.device)
-        else:
-            rows[:, : self.n_features] = self.training.numbers(flat)
-        rows[:, self.n_features] = self.scale if keep else 1.0
+        flat, training = x.flatten(1), self.training
+        keep = flat.dtype == torch.uint8 and training.device.type == "cuda"
+        kind = torch.uint8 if keep else training.dtype
+        rows = torch.zeros(len(flat), self.width, dtype=kind, device=training.device)
+        rows[:, : self.n_features] = flat.to(training.device) if keep else training.numbers(flat)
+        rows[:, self.n_features] = training.scale if keep else 1.0
         return rows
 
-    def state(self) -> dict[str, Tensor]:
-        """All that training goes on from."""
+    def tensors(self) -> dict[str, Tensor]:
+        """All that training goes on from, to be read or written in place."""
         adam = self.optimiser
-        place = torch.tensor(self.epoch)
-        return {"weights": self.weights, "mean": adam.mean, "square": adam.square, "steps": adam.steps, "epoch": place}
+        return {"weights": self.weights, "mean": adam.mean, "square": adam.square, "steps": adam.steps}
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go on from what :meth:`state` gave."""
-        for name, tensor in self.state().items():
-            tensor.copy_(state[name])
-        self.epoch = int(state["epoch"])
+    @classmethod
+    def need(cls, x: Tensor, training: Training, n_others: int, n_evaluated: int) -> Need:
+        """Memory: samples are padded; a run has its weights, their gradient and two moments."""
+        features = padded(prod(x.shape[1:]))
+        own = 4 * training.n_classes * features * training.dtype.itemsize
+        return Need(samples_need(x, training, n_others, features), own + logits_need(x, training, n_evaluated))
 
     def _initial(self, groups: Sequence[RunGroup]) -> Tensor:
         """The weights with which ``linear`` models of these seeds start."""
-        whole = torch.zeros(len(groups), self.n_runs, self.n_classes, self.width, dtype=self.dtype)
-        for place, seed in zip(whole, self.seeds, strict=True):
-            layer = Linear((self.n_features,), self.n_classes, [seed], self.dtype).layer
+        whole = torch.zeros(len(groups), self.n_runs, self.n_classes, self.width, dtype=self.training.dtype)
+        for place, group in zip(whole, groups, strict=True):
+            layer = Linear((self.n_features,), self.n_classes, [group.seed], self.training.dtype).layer
             place[..., : self.n_features], place[..., self.n_features] = layer.weight.detach(), layer.bias.detach()
         return whole.view(len(groups), -1, self.width)
 
     def _numbers(self, rows: Tensor) -> Tensor:
-        return rows.to(self.dtype) / self.scale if rows.dtype == torch.uint8 else rows
-
-    def _order(self) -> Tensor:
-        """The rows of every step of an epoch: (steps, groups * batch)."""
-        orders = [torch.stack(list(batches(self.n, self.batch_size, seed=s, epoch=self.epoch))) for s in self.seeds]
-        shifted = [order + self.n * g for g, order in enumerate(orders)]
-        return torch.cat(shifted, dim=1).to(self.device, non_blocking=True)
-
-    def _targets(self) -> Targets:
-        """Labels of the batch, laid out as the logits are: samples are neighbours in memory."""
-        index = self.labels.index_select(0, self.rows).view(len(self.seeds), 1, -1)
-        return Targets((index.unsqueeze(-2) == self.classes).mT, index)
+        return rows.to(self.training.dtype) / self.training.scale if rows.dtype == torch.uint8 else rows
 
     def _by_run(self, flat: Tensor) -> Tensor:
-        return flat.view(len(self.seeds), self.n_runs, self.n_classes, -1).mT
+        return flat.view(len(self.groups), self.n_runs, self.n_classes, -1).mT
+
+    def _values(self, logits: Tensor, targets: Targets) -> Tensor:
+        return torch.cat([loss.value(logits[:, loss.runs], targets) for loss in self.losses], dim=-1)
 
     @torch.no_grad()
     def _step(self) -> None:
-        x = self._numbers(self.x.index_select(0, self.rows)).view(len(self.seeds), -1, self.width)
+        x = self._numbers(self.x.index_select(0, self.rows)).view(len(self.groups), -1, self.width)
         _products(self.weights, x.mT, self.logits)
-        targets, logits, slope = self._targets(), self._by_run(self.logits), self._by_run(self.slope)
+        targets, logits, slope = self.labels.of(self.rows), self._by_run(self.logits), self._by_run(self.slope)
         p = softmax(logits)
         for loss in self.losses:
-            part = slice(loss.start, loss.stop)
-            slope[:, part] = loss.gradient(logits[:, part], p[:, part], targets)
+            slope[:, loss.runs] = loss.gradient(logits[:, loss.runs], p[:, loss.runs], targets)
+        if self.training.mean_losses:
+            self.total += self._values(logits, targets)
         _products(self.slope, x, self.optimiser.gradient)
         self.optimiser.step()
+
+
+class _Labels:
+    """The labels of all groups, one after another; those of a batch are laid out as its logits are."""
+
+    def __init__(self, groups: Sequence[RunGroup], training: Training) -> None:
+        parts, device = [group.targets for group in groups], training.device
+        (self.mass,) = {part.mass for part in parts}  # groups that are trained in step weigh alike
+        single = [part.index for part in parts if part.index is not None]
+        weights = [part.sample_weight for part in parts if part.sample_weight is not None]
+        self.index = torch.cat(single).to(device) if len(single) == len(parts) else None
+        self.mask = torch.cat([part.mask for part in parts]).to(device) if self.index is None else None
+        self.weight = torch.cat(weights).to(device) if weights else None
+        self.classes = torch.arange(training.n_classes, device=device).unsqueeze(-1)
+        self.n_groups = len(groups)
+
+    def of(self, rows: Tensor) -> Targets:
+        """The targets of rows (groups * batch,): shapes begin with (groups, 1)."""
+        index, mask, weight = (
+            None if whole is None else whole.index_select(0, rows).view(self.n_groups, 1, -1, *whole.shape[1:])
+            for whole in (self.index, self.mask, self.weight)
+        )
+        if index is not None:
+            mask = (index.unsqueeze(-2) == self.classes).mT  # samples are neighbours in memory
+        assert mask is not None
+        return Targets(mask, index, weight, self.mass)
 
 
 def _products(left: Tensor, right: Tensor, out: Tensor) -> None:
@@ -156,18 +178,11 @@ def _products(left: Tensor, right: Tensor, out: Tensor) -> None:
 class _GroupLoss:
     """A loss of the same runs in every group, its context stacked over groups."""
 
-    def __init__(self, parts: Sequence[RunLoss], context: Context) -> None:
-        first = parts[0]
-        self.start, self.stop = first.start, first.stop
-        self.value = first.spec.bind(context, **dict(first.options))
-        self.gradient = first.spec.bind_gradient(context, **dict(first.options))
-
-
-def _stacked(parts: Sequence[RunLoss], n_classes: int, dtype: torch.dtype, device: torch.device) -> _GroupLoss:
-    like = torch.empty(0, n_classes, dtype=dtype, device=device)
-    ready = [part.context.beside(like) for part in parts]
-    values: dict[str, Any] = {f.name: _stack([getattr(one, f.name) for one in ready]) for f in fields(Context)}
-    return _GroupLoss(parts, Context(**values))
+    def __init__(self, parts: Sequence[RunLoss], training: Training) -> None:
+        ready = [part.context.beside(training.like) for part in parts]
+        context = Context(**{f.name: _stack([getattr(one, f.name) for one in ready]) for f in fields(Context)})
+        self.runs = slice(parts[0].start, parts[0].stop)
+        self.value, self.gradient = parts[0].value(context), parts[0].gradient(context)
 
 
 def _stack(values: list[Any]) -> Any:

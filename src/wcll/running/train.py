@@ -1,0 +1,171 @@
+"""Training: it is given complementary labels, and test images without labels, and records what models predict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from wcll.checks import InputError, InputTypeError, IntArray
+from wcll.evaluation import checkpoints
+from wcll.evaluation.confusion import tables_of
+from wcll.losses import LOSSES, Targets
+from wcll.losses.softmax import softmax
+from wcll.running.containers import Ordinary, View, Weak
+from wcll.running.plan import Job
+from wcll.running.task import loss_context
+from wcll.suites.settings import Role
+from wcll.suites.trial import Trial
+from wcll.training import Engine, EpochEnd, Observer, RunGroup, RunLoss, Training, make_engine
+from wcll.training import train as run_epochs
+
+Progress = Callable[[int], None]  #: told how many epochs of runs were just done
+Seen = tuple[Job, View]  #: runs, and all that their training may see
+
+
+@dataclass
+class Recording:
+    """What a stack of runs leaves behind; axes are (epochs, runs, ...)."""
+
+    parameters: dict[str, Tensor] = field(default_factory=dict)  #: at the end, (runs, ...)
+    losses: list[Tensor] = field(default_factory=list)  #: of each epoch's last batch
+    predicted: list[Tensor] = field(default_factory=list)  #: of the unlabelled test images, one byte each
+    scores: list[Tensor] = field(default_factory=list)  #: held-out log-likelihood and its standard error
+    tables: dict[int, Tensor] = field(default_factory=dict)  #: epoch -> N[ybar, prediction] of each run
+
+
+class Saves(Protocol):
+    """Keeps a training, so that another process can go on with it."""
+
+    def load(self, engine: Engine, recordings: Sequence[Recording], device: torch.device) -> None:
+        """Put both where they were."""
+
+    def maybe_save(self, engine: Engine, recordings: Sequence[Recording]) -> None:
+        """Save, from time to time."""
+
+
+def train(
+    jobs: Sequence[Seen],
+    device: torch.device,
+    *,
+    progress: Progress = lambda done: None,
+    plain: bool = False,
+    saves: Saves | None = None,
+    samples: int | None = None,
+) -> list[Recording]:
+    """Train jobs of equal shape in step, and record predictions after every epoch.
+
+    ``plain`` trains each by a plain loop with autograd; else the fastest engine for the model and the device does.
+    ``samples`` trains on the first so many only, to measure time.
+    """
+    epochs, runs = jobs[0][0].first.epochs, sum(len(job.trials) for job, _ in jobs)
+    groups = [run_group(*seen).head(samples) for seen in jobs]
+    engine = make_engine(groups, training_of(*jobs[0], device), plain=plain)
+    recorders = [_Recorder(engine, i, view, epochs) for i, (_, view) in enumerate(jobs)]
+    recordings = [recorder.recording for recorder in recorders]
+    if saves:
+        saves.load(engine, recordings, device)
+    progress(engine.epoch * runs)
+    observers: list[Observer] = [*recorders, lambda end: progress(runs)]
+    if saves:
+        observers.append(lambda end: saves.maybe_save(engine, recordings) if end.epoch < epochs else None)
+    run_epochs(engine, epochs, observers)
+    for i, recording in enumerate(recordings):
+        recording.parameters = engine.parameters(i)
+    return recordings
+
+
+def try_out(job: Job, view: View, device: torch.device) -> None:
+    """One step of every run on a few samples, so that settings that cannot work fail now; nothing of it is kept."""
+    try:
+        engine = make_engine([run_group(job, view).head(8)], training_of(job, view, device), plain=True)
+        engine.run_epoch()
+        engine.predict(0, engine.prepare(view.unlabelled[:2]))
+    except InputError:
+        raise
+    except (MemoryError, RuntimeError, TypeError, OverflowError) as error:
+        argument = f"model {job.first.model!r}, batch_size {job.first.batch_size}"
+        raise InputError(argument, "settings that can be trained", f"{type(error).__name__}: {error}") from None
+
+
+class _Recorder:
+    """Looks at the runs of one job after every epoch; on a GPU nothing waits for what it sees."""
+
+    def __init__(self, engine: Engine, index: int, view: View, epochs: int) -> None:
+        self.index, self.n_classes, self.held_out = index, view.n_classes, view.valid is not None
+        self.recording = Recording()
+        self.compared = set(checkpoints(epochs))
+        self.test = engine.prepare(view.unlabelled)
+        if view.valid is not None:
+            device = engine.training.device
+            self.valid = engine.prepare(view.valid.x)
+            self.ybar = torch.as_tensor(view.valid.ybar, device=device)
+            matrix = torch.as_tensor(view.judge.transition, dtype=torch.float64, device=device)
+            self.likelihood = matrix.T[self.ybar]  # Q[:, ybar]: (n, k)
+
+    def __call__(self, end: EpochEnd) -> None:
+        """Record what the runs predict now."""
+        engine, recording = end.engine, self.recording
+        recording.losses.append(engine.last_losses(self.index))
+        recording.predicted.append(engine.classify(self.index, self.test))
+        if not self.held_out:
+            return
+        logits = engine.predict(self.index, self.valid)
+        recording.scores.append(_held_out_scores(logits, self.likelihood))
+        if end.epoch in self.compared:
+            recording.tables[end.epoch] = tables_of(self.ybar, logits.argmax(-1), self.n_classes)
+
+
+def training_of(job: Job, view: View, device: torch.device) -> Training:
+    """What all runs of a job share."""
+    first = job.first
+    return Training(
+        model={"name": first.model, **dict(first.model_options)},
+        n_classes=view.n_classes,
+        scale=view.scale,
+        batch_size=first.batch_size,
+        weight_decay=first.weight_decay,
+        dtype=getattr(torch, first.dtype),
+        device=device,
+        epochs=first.epochs,
+    )
+
+
+def run_group(job: Job, view: View) -> RunGroup:
+    """The runs of a job as engines take them."""
+    labels = _labels(view.data, job.first)
+    targets = Targets.of(torch.as_tensor(labels), view.n_classes)
+    losses = list(_run_losses(job, view, labels))
+    return RunGroup(view.data.x, targets, job.first.seed, [trial.lr for trial in job.trials], losses)
+
+
+def _labels(data: Weak | Ordinary, trial: Trial) -> IntArray:
+    """The labels that a loss may see: true ones only for the upper limit."""
+    if isinstance(data, Weak) and not trial.ordinary:
+        return data.ybar
+    if isinstance(data, Ordinary) and trial.ordinary:
+        return data.y
+    kind = "ordinary" if trial.ordinary else "complementary"
+    raise InputTypeError("data", f"{kind} labels for loss {trial.loss!r}", type(data).__name__)
+
+
+def _run_losses(job: Job, view: View, labels: IntArray) -> Iterator[RunLoss]:
+    """Runs beside each other that differ in their rate alone share one evaluation of the loss."""
+    stop = 0
+    for _, same in groupby(job.trials, key=lambda trial: replace(trial, lr=1.0).of_role(Role.OWN)):
+        trials = list(same)
+        start, stop = stop, stop + len(trials)
+        context = loss_context(trials[0], labels, view.declared)
+        yield RunLoss(LOSSES[trials[0].loss], trials[0].loss_options, context, start, stop)
+
+
+def _held_out_scores(logits: Tensor, likelihood: Tensor) -> Tensor:
+    """For each run the mean of log (pQ)_ybar over the held-out labels, and its standard error: (runs, 2)."""
+    chance = (softmax(logits.double()) * likelihood).sum(-1)
+    score = chance.clamp_min(torch.finfo(torch.float64).tiny).log()
+    error = score.std(-1, correction=0) / len(likelihood) ** 0.5
+    return torch.stack([score.mean(-1), error], -1)

@@ -1,0 +1,150 @@
+"""What every engine offers: epochs, predictions, a state to go on from, and the models in the end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from wcll.models import RunStack, Shape, build_model
+from wcll.training.batches import batches
+from wcll.training.runs import RunGroup, Training
+
+TEMPORARIES = 12  #: arrays of a batch's logits that gradients of losses may need at once
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes for what all runs of a group share, and for each run."""
+
+    shared: int
+    per_run: int
+
+    def of(self, runs: int) -> int:
+        """Bytes for a group of so many runs."""
+        return self.shared + runs * self.per_run
+
+
+class Engine(ABC):
+    """Groups of runs that are trained in step; a result of one group or run does not depend on the others.
+
+    Every group has equally many samples and runs.
+    """
+
+    def __init__(self, groups: Sequence[RunGroup], training: Training) -> None:
+        self.groups, self.training, self.n_classes = groups, training, training.n_classes
+        self.n, self.n_runs = len(groups[0].x), len(groups[0].rates)
+        self.batch_size = min(training.batch_size, self.n)
+        self.at_once = training.family.at_once
+        self.epoch = 0  #: how many are done
+
+    @abstractmethod
+    def run_epoch(self) -> None:
+        """One pass over the data."""
+
+    @abstractmethod
+    def last_losses(self, group: int) -> Tensor:
+        """The losses of the last batch before its step, (runs,)."""
+
+    @abstractmethod
+    def mean_losses(self, group: int) -> Tensor:
+        """The losses averaged over the last epoch, (runs,), for a training that asks for them."""
+
+    @abstractmethod
+    def prepare(self, x: Tensor) -> Tensor:
+        """Samples put where :meth:`predict` wants them, once."""
+
+    @abstractmethod
+    def predict(self, group: int, prepared: Tensor) -> Tensor:
+        """Logits of prepared samples, (runs, n, classes)."""
+
+    def classify(self, group: int, prepared: Tensor) -> Tensor:
+        """Predicted classes of prepared samples, (runs, n), in one byte each if they fit."""
+        kind = torch.uint8 if self.n_classes <= 256 else torch.int32
+        parts = [self.predict(group, part).argmax(-1).to(kind) for part in torch.split(prepared, self.at_once)]
+        return torch.cat(parts, dim=-1)
+
+    @abstractmethod
+    def parameters(self, group: int) -> dict[str, Tensor]:
+        """Parameters and running statistics of a group by name, (runs, ...)."""
+
+    @abstractmethod
+    def load_parameters(self, group: int, parameters: Mapping[str, Tensor]) -> None:
+        """Put the runs of a group where :meth:`parameters` says; optimisers stay as they are."""
+
+    def export(self, group: int) -> RunStack:
+        """The models of a group as they are now, to predict with and to keep."""
+        seeds = [self.groups[group].seed] * self.n_runs
+        model = self.training.build(self.groups[group].x, seeds)
+        model.load_state_dict(self.parameters(group))
+        return model
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """All that training goes on from, to be read or written in place."""
+
+    def state(self) -> dict[str, Tensor]:
+        """All that training goes on from; tensors are the engine's own and change with it."""
+        return {**self.tensors(), "epoch": torch.tensor(self.epoch)}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> bool:
+        """Go on from what :meth:`state` gave; False, and nothing is changed, if it is of other runs or engines."""
+        own = self.state()
+        if _shapes(state) != _shapes(own):
+            return False
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
+        self.epoch = int(state["epoch"])
+        return True
+
+    def _order(self) -> Tensor:
+        """The rows of every step of the coming epoch in every group, on the CPU: (steps, groups, batch)."""
+        orders = [list(batches(self.n, self.batch_size, seed=g.seed, epoch=self.epoch)) for g in self.groups]
+        return torch.stack([torch.stack(order) for order in orders], dim=1)
+
+    @classmethod
+    @abstractmethod
+    def need(cls, x: Tensor, training: Training, n_others: int, n_evaluated: int) -> Need:
+        """Memory for training on ``x`` and evaluating, ``n_evaluated`` samples at a time, ``n_others`` samples."""
+
+
+def samples_need(x: Tensor, training: Training, n_others: int, features: int) -> int:
+    """Bytes of all samples as an engine keeps them and as they came; a GPU keeps bytes as bytes."""
+    keeps = training.device.type == "cuda" and x.dtype == torch.uint8
+    each = features * (1 if keeps else training.dtype.itemsize)
+    return (len(x) + n_others) * each + x.nbytes + min(training.batch_size, len(x)) * features * training.dtype.itemsize
+
+
+def logits_need(x: Tensor, training: Training, n_evaluated: int) -> int:
+    """Bytes of one run's logits: of a batch with what losses make of them, and of samples that are evaluated."""
+    batch = min(training.batch_size, len(x))
+    return (TEMPORARIES * batch + 2 * n_evaluated) * training.n_classes * training.dtype.itemsize
+
+
+def network_need(x: Tensor, training: Training, n_others: int, n_evaluated: int) -> tuple[int, int, int]:
+    """Bytes for a network: what runs share, each run's parameters and logits, and what one at work takes."""
+    item, batch = training.dtype.itemsize, min(training.batch_size, len(x))
+    parameters, activations, largest = _size(training, tuple(x.shape[1:]))
+    shared = samples_need(x, training, n_others, prod(x.shape[1:]))
+    own = 8 * parameters * item + logits_need(x, training, n_evaluated)  # gradients, moments, what a step needs
+    return shared, own, 3 * batch * activations * item + 3 * n_evaluated * largest * item
+
+
+def _size(training: Training, shape: Shape) -> tuple[int, int, int]:
+    """Parameters of one run, and of one sample the activations: of all layers, and of the largest."""
+    model = build_model(training.model, shape, training.n_classes, [0], torch.float32)
+    sizes: list[int] = []
+    for module in model.modules():
+        if not list(module.children()):
+            module.register_forward_hook(lambda _, __, output: sizes.append(output.numel()))
+    with torch.no_grad():
+        model.eval()(torch.zeros(1, *shape))
+    return sum(p.numel() for p in model.parameters()), sum(sizes), max(sizes)
+
+
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in state.items()}

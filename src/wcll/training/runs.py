@@ -1,0 +1,88 @@
+"""What engines are given: runs that share data, their losses, and what all runs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wcll.checks import InputError
+from wcll.losses import Context, LossSpec, Targets
+from wcll.models import Family, ModelChoice, RunStack, build_model, family_of
+
+Loss = Callable[[Tensor, Targets], Tensor]
+Gradient = Callable[[Tensor, Tensor, Targets], Tensor]
+
+
+@dataclass(frozen=True)
+class RunLoss:
+    """Consecutive runs that share a loss."""
+
+    spec: LossSpec
+    options: tuple[tuple[str, Any], ...]
+    context: Context
+    start: int
+    stop: int
+
+    def value(self, context: Context) -> Loss:
+        """The loss as a function of logits (..., runs, n, k) and targets, told ``context``."""
+        return self.spec.bind(context, **dict(self.options))
+
+    def gradient(self, context: Context) -> Gradient:
+        """Its gradient as a function of logits, their softmax, and targets."""
+        return self.spec.bind_gradient(context, **dict(self.options))
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Runs that share data: samples, labels, initial weights and the order of batches."""
+
+    x: Tensor  #: (n, ...) as stored: bytes or numbers
+    targets: Targets  #: of all samples: one label or several, and weights, if samples have some
+    seed: int
+    rates: Sequence[float]  #: one a run
+    losses: Sequence[RunLoss]
+
+    def head(self, n: int | None) -> RunGroup:
+        """The same with the first samples only; what losses are told stays."""
+        return replace(self, x=self.x[:n], targets=self.targets[slice(n)])
+
+
+@dataclass(frozen=True)
+class Training:
+    """What all runs share."""
+
+    model: ModelChoice
+    n_classes: int
+    scale: float  #: samples are divided by it
+    batch_size: int
+    weight_decay: float
+    dtype: torch.dtype
+    device: torch.device
+    epochs: int = 1  #: how long it will be: long trainings are worth more preparation
+    mean_losses: bool = False  #: whether losses are averaged over every epoch, which takes some time
+
+    @property
+    def family(self) -> Family:
+        """The kind of model, which decides who can train it."""
+        return family_of(self.model)
+
+    @property
+    def like(self) -> Tensor:
+        """No logits, of the dtype and on the device of those to come."""
+        return torch.empty(0, self.n_classes, dtype=self.dtype, device=self.device)
+
+    def build(self, x: Tensor, seeds: Sequence[int]) -> RunStack:
+        """New models of these seeds for samples such as ``x``."""
+        return build_model(self.model, tuple(x.shape[1:]), self.n_classes, seeds, self.dtype).to(self.device)
+
+    def numbers(self, x: Tensor) -> Tensor:
+        """Samples as the model takes them; numbers that the precision cannot hold are an error."""
+        numbers = x.to(self.device, self.dtype) / self.scale
+        if x.is_floating_point() and not bool(numbers.isfinite().all()):
+            largest = f"{float(x.abs().max()):g}"
+            raise InputError("dataset", f"numbers that {self.dtype} can hold", largest, "scale them")
+        return numbers
