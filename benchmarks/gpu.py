@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
+from wcll.running.job import _group, _training
 
 from wcll.datasets import load_dataset
 from wcll.losses import LOSSES, Context
 from wcll.results.provenance import provenance
 from wcll.running.execute import Tasks, make_job, run_parts
-from wcll.running.job import _group, _training
 from wcll.running.plan import plan
 from wcll.suites import parse_suite
 from wcll.training.captured import STREAMS, CapturedRuns

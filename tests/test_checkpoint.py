@@ -107,12 +107,12 @@ import os, signal, sys
 from wcll.running import checkpoint, train
 checkpoint.EVERY = 0.0
 plain = train._Recorder.__call__
-def after(self, end):
-    plain(self, end)
-    if end.epoch == 9 and "KILL" in os.environ:
+def after(self, engine):
+    plain(self, engine)
+    if engine.epoch == 9 and "KILL" in os.environ:
         os.kill(os.getpid(), signal.SIGKILL)
     with open("epochs", "a") as file:
-        print(end.epoch, file=file)
+        print(engine.epoch, file=file)
 train._Recorder.__call__ = after
 from wcll.cli.app import run
 sys.exit(run(sys.argv[1:]))

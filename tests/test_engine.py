@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import torch
 
-from cases import CASES, Case, context
+from cases import CASES, Case, context, labels
 from suites import SMALL
 from wcll.cli.app import run as cli
-from wcll.losses import LOSSES, Context, Targets
+from wcll.losses import LOSSES, Context, LossSpec, Targets
+from wcll.models import predict_logits
 from wcll.report.formats import to_csv
 from wcll.report.tables import build_table
 from wcll.running.execute import run_suite
 from wcll.suites import load_suite, parse_suite
-from wcll.training import RunGroup, RunLoss, Training, make_engine
+from wcll.training import RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.captured import CapturedRuns
+from wcll.training.graph import Replay
 from wcll.training.linear import LinearRuns
 from wcll.training.optim import RunAdam, StackedAdam
 from wcll.training.plain import PlainLoop
@@ -259,3 +263,119 @@ def test_recorded_steps_equal_the_plain_loop(model, streams):
         assert torch.allclose(fast.last_losses(index), slow.last_losses(index), atol=1e-9)
         x = both[0].x[:9]
         assert torch.allclose(fast.predict(index, fast.prepare(x)), slow.predict(index, slow.prepare(x)), atol=1e-9)
+
+
+# Several labels, sample weights, a user's own loss: in every engine, and from one training to the next
+
+
+def rich_group(case, seed=0):
+    """Label sets where the loss takes them, and a weight for every sample."""
+    rng = np.random.default_rng(seed)
+    plain = group([case], seed)
+    weight = torch.from_numpy(rng.uniform(0.2, 2.0, N))
+    ybar = labels(case, N, K, seed)
+    return dataclasses.replace(plain, targets=Targets.of(ybar, K, weight / weight.mean(), float(weight.mean())))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_label_sets_and_sample_weights_equal_the_plain_loop(case):
+    with_means = dataclasses.replace(training(), mean_losses=True)
+    fast, slow = (run(maker([rich_group(case)], with_means), 10) for maker in (LinearRuns, PlainLoop))
+    assert difference(fast, slow) < 1e-10
+    assert torch.allclose(fast.mean_losses(0), slow.mean_losses(0), atol=1e-10, rtol=1e-10)
+    assert torch.allclose(fast.last_losses(0), slow.last_losses(0), atol=1e-10, rtol=1e-10)
+
+
+def test_a_loss_of_ones_own_equals_the_registered_one():
+    def own(logits, targets):
+        assert logits.shape[0] == 1
+        assert targets.mask.ndim == 2
+        return LOSSES["log"].function(logits, targets)
+
+    plain = [group([Case("log")], seed, rates=(1e-2,)) for seed in (0, 1)]
+    loss = RunLoss(LossSpec.own(own), (), Context(), 0, 1)
+    mine = [dataclasses.replace(one, losses=[loss]) for one in plain]
+    for maker in (LinearRuns, PlainLoop):
+        first, second = (run(maker(groups, training()), 10) for groups in (plain, mine))
+        assert difference(first, second, 1, 1) < 1e-12
+
+
+@pytest.mark.parametrize("model", [{"name": "linear"}, {"name": "mlp", "hidden": 4, "dropout": 0.3}])
+@pytest.mark.parametrize("maker", [make_engine, PlainLoop])
+def test_training_goes_on_from_a_state_on_other_data(maker, model):
+    groups = [group([Case("log")], seed=0)]
+    whole, begun = (maker(groups, training(model=model)) for _ in range(2))
+    run(whole, 6)
+    kept = {name: tensor.clone() for name, tensor in run(begun, 3).state().items()}
+    other = dataclasses.replace(groups[0], x=groups[0].x[:50], targets=groups[0].targets[:50])
+    elsewhere = maker([other], training(model=model))
+    assert elsewhere.load_state(kept)
+    assert elsewhere.epoch == 3
+    again = maker(groups, training(model=model))
+    assert again.load_state(elsewhere.state())
+    assert difference(run(again, 3), whole) == 0
+    fresh = maker(groups, training(model=model))
+    fresh.load_parameters(0, whole.parameters(0))
+    x = groups[0].x[:9]
+    assert torch.equal(fresh.predict(0, fresh.prepare(x)), whole.predict(0, whole.prepare(x)))
+    exported = predict_logits(whole.export(0), training().numbers(x))
+    torch.testing.assert_close(exported, whole.predict(0, whole.prepare(x)), rtol=1e-12, atol=1e-12)
+
+
+def test_the_state_of_other_runs_is_refused_and_changes_nothing():
+    engine = run(make_engine([group([Case("log")])], training()), 1)
+    before = {name: tensor.clone() for name, tensor in engine.parameters(0).items()}
+    assert not engine.load_state(make_engine([group([Case("log"), Case("exp")])], training()).state())
+    assert not engine.load_state({})
+    assert all(torch.equal(engine.parameters(0)[name], tensor) for name, tensor in before.items())
+
+
+def test_every_observer_sees_every_epoch_and_any_may_stop():
+    engine, seen = make_engine([group([Case("log")])], training()), []
+    train(engine, 10, [lambda e: seen.append(("a", e.epoch)) or e.epoch == 3, lambda e: seen.append(("b", e.epoch))])
+    assert seen == [(name, epoch) for epoch in (1, 2, 3) for name in "ab"]
+    train(engine, 5, [])
+    assert engine.epoch == 5
+
+
+def test_threads_are_as_before_afterwards():
+    before = torch.get_num_threads()
+    with suppress(KeyError), torch_threads(3):
+        assert torch.get_num_threads() == 3
+        raise KeyError
+    assert torch.get_num_threads() == before
+    with torch_threads(None):
+        assert torch.get_num_threads() == before
+
+
+@needs_gpu
+def test_recording_is_not_disturbed_by_garbage():
+    """An older graph that lies in a cycle must not be destroyed while another is recorded."""
+
+    class Cycle:
+        pass
+
+    old = Cycle()
+    old.engine = run(
+        CapturedRuns([group([Case("log")])], training(model={"name": "mlp", "hidden": 4}, device="cuda")), 3
+    )
+    old.itself = old
+    del old
+
+    def allocates():
+        for _ in range(200):  # enough for the collector to start on its own
+            one = Cycle()
+            one.itself = one
+        torch.zeros(3, device="cuda").add_(1)
+
+    thresholds = gc.get_threshold()
+    replay = Replay(allocates, torch.device("cuda"))
+    try:
+        gc.set_threshold(5, 1, 1)
+        for _ in range(6):
+            replay()
+    finally:
+        gc.set_threshold(*thresholds)
+    torch.cuda.synchronize()
+    assert replay.graph is not None
+    assert gc.isenabled()

@@ -197,6 +197,61 @@ def test_history_callbacks_and_verbose(iris, capsys):
     json.dumps(model.history_)
 
 
+def test_a_callback_may_look_at_the_classifier_as_it_is(iris, tmp_path):
+    x, _, ybar = iris
+    seen = {}
+
+    def look(end):
+        now = end.classifier()
+        seen[end.epoch] = now.predict_proba(x)
+        assert now.n_iter_ == len(now.history_) == end.epoch
+        if end.epoch == 2:
+            now.save(tmp_path / "early")
+
+    model = quick(max_epochs=4, callbacks=[look]).fit(x, ybar)
+    for epochs, probabilities in seen.items():
+        np.testing.assert_array_equal(probabilities, quick(max_epochs=epochs).fit(x, ybar).predict_proba(x))
+    np.testing.assert_array_equal(model.predict_proba(x), seen[4])
+    np.testing.assert_array_equal(ComplementaryClassifier.load(tmp_path / "early").predict_proba(x), seen[2])
+
+
+def test_threads_of_torch_are_as_before(iris):
+    x, _, ybar = iris
+    used, before = [], torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        quick(max_epochs=2, callbacks=[lambda end: used.append(torch.get_num_threads())]).fit(x, ybar).predict(x)
+        assert used == [1, 1]
+        with pytest.raises(KeyError):
+            quick(callbacks=[lambda end: {}["stop"]]).fit(x, ybar)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_an_interrupted_first_epoch_changes_nothing(iris):
+    x, _, ybar = iris
+
+    def dying(logits, targets):
+        dying.calls += 1
+        if dying.calls > 3:
+            raise KeyboardInterrupt
+        return LOSSES["log"].function(logits, targets)
+
+    dying.calls = 0
+    model = quick("log", batch_size=16, max_epochs=2).fit(x, ybar)
+    before, totals = model.predict_proba(x), model.label_totals_.copy()
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(loss=dying).partial_fit(x, ybar)
+    np.testing.assert_array_equal(model.predict_proba(x), before)
+    np.testing.assert_array_equal(model.label_totals_, totals)
+    assert model.n_iter_ == 2
+    whole = quick("log", batch_size=16, max_epochs=3).fit(x, ybar)
+    np.testing.assert_array_equal(
+        model.set_params(loss="log").partial_fit(x, ybar).predict_proba(x), whole.predict_proba(x)
+    )
+
+
 def test_divergence_is_told(iris):
     x, _, ybar = iris
     with pytest.warns(RuntimeWarning, match="training diverged: the loss is not finite; lower lr"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ from wcll.models import ModelChoice, RunStack, UserStack, build_model, predict_l
 from wcll.models.stack import named
 from wcll.persistence import plain_setting, read_model, write_model
 from wcll.streams import stream_seed
-from wcll.training import Engine, EpochEnd, RunGroup, RunLoss, Training, make_engine, place, torch_threads, train
+from wcll.training import Engine, RunGroup, RunLoss, Training, make_engine, place, torch_threads, train
 from wcll.training.context import assume
 
 
@@ -297,12 +298,18 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return self
 
     def _train(self, engine: Engine, epochs: int) -> None:
-        def record(end: EpochEnd) -> bool:
-            row = FitEpoch(end.epoch, float(engine.mean_losses(0)), end.seconds, self, engine)
-            self.history_.append({"epoch": row.epoch, "loss": row.loss, "seconds": row.seconds})
-            if self.verbose and row.epoch % self.verbose == 0:
-                print(f"epoch {row.epoch}: loss {row.loss:.4f}", flush=True)
-            return any([callback(row) for callback in self.callbacks])  # noqa: C419  (every one is called)
+        start = time.perf_counter()
+
+        def record(engine: Engine) -> bool:
+            nonlocal start
+            loss = float(engine.mean_losses(0))  # a GPU is waited for here, so the time is the epoch's
+            end = FitEpoch(engine.epoch, loss, time.perf_counter() - start, self, engine)
+            self.history_.append({"epoch": end.epoch, "loss": end.loss, "seconds": end.seconds})
+            if self.verbose and end.epoch % self.verbose == 0:
+                print(f"epoch {end.epoch}: loss {end.loss:.4f}", flush=True)
+            stop = [callback(end) for callback in self.callbacks]  # every one is called
+            start = time.perf_counter()
+            return any(stop)
 
         devices = [engine.training.device] if engine.training.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):  # a user's module may draw from torch's global stream

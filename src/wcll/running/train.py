@@ -20,7 +20,7 @@ from wcll.running.plan import Job
 from wcll.running.task import loss_context
 from wcll.suites.settings import Role
 from wcll.suites.trial import Trial
-from wcll.training import Engine, EpochEnd, Observer, RunGroup, RunLoss, Training, make_engine
+from wcll.training import Engine, Observer, RunGroup, RunLoss, Training, make_engine
 from wcll.training import train as run_epochs
 
 Progress = Callable[[int], None]  #: told how many epochs of runs were just done
@@ -70,9 +70,9 @@ def train(
     if saves:
         saves.load(engine, recordings, device)
     progress(engine.epoch * runs)
-    observers: list[Observer] = [*recorders, lambda end: progress(runs)]
+    observers: list[Observer] = [*recorders, lambda engine: progress(runs)]
     if saves:
-        observers.append(lambda end: saves.maybe_save(engine, recordings) if end.epoch < epochs else None)
+        observers.append(lambda engine: saves.maybe_save(engine, recordings) if engine.epoch < epochs else None)
     run_epochs(engine, epochs, observers)
     for i, recording in enumerate(recordings):
         recording.parameters = engine.parameters(i)
@@ -107,17 +107,17 @@ class _Recorder:
             matrix = torch.as_tensor(view.judge.transition, dtype=torch.float64, device=device)
             self.likelihood = matrix.T[self.ybar]  # Q[:, ybar]: (n, k)
 
-    def __call__(self, end: EpochEnd) -> None:
+    def __call__(self, engine: Engine) -> None:
         """Record what the runs predict now."""
-        engine, recording = end.engine, self.recording
+        recording = self.recording
         recording.losses.append(engine.last_losses(self.index))
         recording.predicted.append(engine.classify(self.index, self.test))
         if not self.held_out:
             return
         logits = engine.predict(self.index, self.valid)
         recording.scores.append(_held_out_scores(logits, self.likelihood))
-        if end.epoch in self.compared:
-            recording.tables[end.epoch] = tables_of(self.ybar, logits.argmax(-1), self.n_classes)
+        if engine.epoch in self.compared:
+            recording.tables[engine.epoch] = tables_of(self.ybar, logits.argmax(-1), self.n_classes)
 
 
 def training_of(job: Job, view: View, device: torch.device) -> Training:

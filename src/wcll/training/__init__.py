@@ -4,13 +4,12 @@ from wcll.training.batches import batches
 from wcll.training.device import place, torch_threads
 from wcll.training.engine import Engine
 from wcll.training.engines import make_engine
-from wcll.training.epochs import EpochEnd, Observer, train
+from wcll.training.epochs import Observer, train
 from wcll.training.optim import RunAdam
 from wcll.training.runs import RunGroup, RunLoss, Training
 
 __all__ = [
     "Engine",
-    "EpochEnd",
     "Observer",
     "RunAdam",
     "RunGroup",
