@@ -8,6 +8,7 @@ import torch
 
 from cases import CASES, Case, context, labels, logits, value
 from oracles import ORACLES
+from test_loss_exports import class_of
 from wcll import functional
 from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets
@@ -144,15 +145,9 @@ def test_the_faces_agree(case):
     spec, expected = LOSSES[case.name], value(case, f, ybar, **given)
     function = getattr(functional, case.name.replace("-", "_"))
     bound = spec.bind(Context(**given).beside(f), **case.options)
-    module = next(c for c in _module_classes() if c.spec is spec)(**given, **case.options)
+    module = class_of(spec)(**given, **case.options)
     for loss in (function(f, ybar, **given, **case.options), bound(f, Targets.of(ybar, K)), module(f, ybar)):
         torch.testing.assert_close(loss, expected, rtol=1e-14, atol=1e-14)
-
-
-def _module_classes():
-    from wcll.losses.modules import module_classes
-
-    return module_classes().values()
 
 
 def is_class_form(case):

@@ -20,8 +20,8 @@ from wcll.labels import (
     uniform_transition,
 )
 from wcll.losses import BASES, Targets
-from wcll.losses.inputs import prepare
-from wcll.losses.unbiased import partial_risks
+from wcll.losses.arguments import prepare
+from wcll.losses.risks import partial_risks
 
 K, N = 6, 20
 EXACT = {"rtol": 1e-10, "atol": 1e-10}

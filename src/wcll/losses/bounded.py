@@ -7,14 +7,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from wcll.losses import base
-from wcll.losses.inputs import Array, Labels, prepare
+from wcll.losses import base_losses
+from wcll.losses.arguments import Array, Labels, prepare
+from wcll.losses.modules import LossModule
+from wcll.losses.risks import risk_gradient
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
-from wcll.losses.unbiased import free, free_gradient
-
-__all__ = ["exp", "gce", "log", "mae", "mse", "phuber"]
+from wcll.losses.unbiased import free
 
 PAPER = "Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020)"
 ESTIMATOR = "Eqs. 8-11"
@@ -51,6 +51,9 @@ def _exp_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor
     return scale * torch.exp(-total) * (p * total - left)
 
 
+_mae_gradient = partial(risk_gradient, base=base_losses.mae)
+
+
 @LOSSES.add("log", title="LOG", paper=PAPER, equation="Section 4.3", several=True, gradient=_log_gradient)
 def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Upper bound of the absolute error: :math:`-\frac{K-1}{s} \log \sum_{j \notin \bar Y} p_j`.
@@ -62,6 +65,10 @@ def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
+class LOGLoss(LossModule):
+    spec = LOSSES["log"]
+
+
 @LOSSES.add("exp", title="EXP", paper=PAPER, equation="Section 4.3", several=True, gradient=_exp_gradient)
 def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Upper bound of the absolute error: :math:`\frac{K-1}{s} \exp(-\sum_{j \notin \bar Y} p_j)`."""
@@ -70,21 +77,31 @@ def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-@LOSSES.add(
-    "mae", title="MAE", paper=PAPER, equation=ESTIMATOR, several=True, gradient=partial(free_gradient, base=base.mae)
-)
+class EXPLoss(LossModule):
+    spec = LOSSES["exp"]
+
+
+@LOSSES.add("mae", title="MAE", paper=PAPER, equation=ESTIMATOR, several=True, gradient=_mae_gradient)
 def mae(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Unbiased estimator for label sets with the absolute error.
 
     .. math:: \sum_{j \notin \bar Y} \ell_j - \frac{K-s-1}{s} \sum_{j \in \bar Y} \ell_j,\quad \ell_j = 2 (1 - p_j)
     """
-    return free(logits, ybar, weight=weight, base=base.mae, reduction=reduction)
+    return free(logits, ybar, weight=weight, base=base_losses.mae, reduction=reduction)
+
+
+class MAELoss(LossModule):
+    spec = LOSSES["mae"]
 
 
 @LOSSES.add("mse", title="MSE", paper=PAPER, equation=ESTIMATOR, several=True)
 def mse(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""As :func:`mae`, with the squared error :math:`\ell_j = 1 - 2 p_j + \sum_i p_i^2`."""
-    return free(logits, ybar, weight=weight, base=base.mse, reduction=reduction)
+    return free(logits, ybar, weight=weight, base=base_losses.mse, reduction=reduction)
+
+
+class MSELoss(LossModule):
+    spec = LOSSES["mse"]
 
 
 @LOSSES.add("gce", title="GCE", paper=PAPER, equation=ESTIMATOR, several=True)
@@ -92,7 +109,11 @@ def gce(
     logits: Tensor, ybar: Labels, *, weight: Array | None = None, q: float = 0.7, reduction: Reduction = "mean"
 ) -> Tensor:
     r"""As :func:`mae`, with the generalised cross-entropy :math:`\ell_j = (1 - p_j^q) / q`."""
-    return free(logits, ybar, weight=weight, base=partial(base.gce, q=q), reduction=reduction)
+    return free(logits, ybar, weight=weight, base=partial(base_losses.gce, q=q), reduction=reduction)
+
+
+class GCELoss(LossModule):
+    spec = LOSSES["gce"]
 
 
 @LOSSES.add("phuber", title="PHuber", paper=PAPER, equation=ESTIMATOR, several=True)
@@ -100,4 +121,8 @@ def phuber(
     logits: Tensor, ybar: Labels, *, weight: Array | None = None, tau: float = 10.0, reduction: Reduction = "mean"
 ) -> Tensor:
     r"""As :func:`mae`, with the cross-entropy made linear where :math:`p_j \le 1/\tau`."""
-    return free(logits, ybar, weight=weight, base=partial(base.phuber, tau=tau), reduction=reduction)
+    return free(logits, ybar, weight=weight, base=partial(base_losses.phuber, tau=tau), reduction=reduction)
+
+
+class PHuberLoss(LossModule):
+    spec = LOSSES["phuber"]

@@ -7,12 +7,11 @@ import math
 import torch
 from torch import Tensor
 
-from wcll.losses.inputs import Array, Labels, prepare
+from wcll.losses.arguments import Array, Labels, prepare
+from wcll.losses.modules import LossModule
 from wcll.losses.softmax import log_softmax, softmax
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, reduce_pairs, sample_factor
-
-__all__ = ["l_uw", "l_w", "op", "op_w"]
 
 GAO = "Gao, Zhang: Discriminative complementary-label learning with weighted loss (ICML 2021)"
 LIU = "Liu, Cao, Zhang, Feng, An: Consistent complementary-label learning via order-preserving losses (AISTATS 2023)"
@@ -53,6 +52,10 @@ def l_uw(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction
     return reduce_pairs(-(1 - logits.softmax(-1)).log_softmax(-1), batch.targets, batch.weight, reduction)
 
 
+class LUWLoss(LossModule):
+    spec = LOSSES["l-uw"]
+
+
 @LOSSES.add("l-w", title="L-W", paper=GAO, equation="Eq. 8", table1=TABLE1, gradient=_l_w_gradient)
 def l_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""L-UW weighted by the model's confidence: :math:`-\bigl(1 + \tfrac{1 - p_{\bar y}}{K-1}\bigr) \log q_{\bar y}`.
@@ -66,6 +69,10 @@ def l_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_pairs(per_label, batch.targets, batch.weight, reduction)
 
 
+class LWLoss(LossModule):
+    spec = LOSSES["l-w"]
+
+
 @LOSSES.add("op", title="OP", paper=LIU, equation="order-preserving loss", link="scores")
 def op(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Order-preserving loss: :math:`-\log \mathrm{softmax}(-f)_{\bar y} = f_{\bar y} + \mathrm{lse}(-f)`.
@@ -75,6 +82,10 @@ def op(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: 
     batch = prepare(logits, ybar, weight, reduction)
     batch.targets.single("op")
     return reduce_pairs(-(-logits).log_softmax(-1), batch.targets, batch.weight, reduction)
+
+
+class OPLoss(LossModule):
+    spec = LOSSES["op"]
 
 
 @LOSSES.add("op-w", title="OP-W", paper=LIU, equation="weighted order-preserving loss", link="scores")
@@ -91,3 +102,7 @@ def op_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction
     inverse = torch.exp((-log_q).clamp(max=math.log(OP_W_MAX_INVERSE)))
     own = logits.softmax(-1) * (1 + inverse).softmax(-1) + 1e-6
     return reduce_pairs(-own * log_q, batch.targets, batch.weight, reduction)
+
+
+class OPWLoss(LossModule):
+    spec = LOSSES["op-w"]

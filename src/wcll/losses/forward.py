@@ -7,12 +7,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from wcll.losses.inputs import Array, Labels, Transition, as_transition, prepare
+from wcll.losses.arguments import Array, Labels, Transition, as_transition, prepare
+from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES, Table1, autograd
 from wcll.losses.targets import Reduction, Targets, reduce_pairs, reduce_samples, sample_factor
-
-__all__ = ["forward"]
 
 
 def _gradient(
@@ -67,3 +66,7 @@ def forward(
     log_q = prepared.log.mT.unsqueeze(-3).masked_fill(~batch.targets.mask.unsqueeze(-1), 0.0)  # labels not named: lse 0
     per_label = -torch.logsumexp(log_p.unsqueeze(-2) + log_q, -1)
     return reduce_pairs(per_label, batch.targets, batch.weight, reduction)
+
+
+class ForwardLoss(LossModule):
+    spec = LOSSES["forward"]

@@ -1,9 +1,8 @@
-"""Losses as ``torch.nn.Module``: one class for every registered loss, made from its function."""
+"""Losses as ``torch.nn.Module``: what the class of every registered loss inherits."""
 
 from __future__ import annotations
 
 import inspect
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,14 +10,32 @@ import torch
 from torch import Tensor, nn
 
 from wcll.checks import InputError, choice
-from wcll.losses.inputs import Labels, Transition
-from wcll.losses.spec import LOSSES, LossSpec
+from wcll.losses.arguments import Labels, Transition
+from wcll.losses.spec import LossSpec
 
 
 class LossModule(nn.Module):
-    """A loss with its keywords fixed; arrays among them are buffers and move with ``.to(device)``."""
+    """A loss with its keywords fixed; arrays among them are buffers and move with ``.to(device)``.
+
+    A subclass names its loss and inherits the rest; it is documented by the loss's function.
+
+    Examples
+    --------
+    >>> from wcll.losses import LOSSES, LossModule
+    >>> class PairwiseLoss(LossModule):
+    ...     spec = LOSSES["pc"]
+    >>> loss = PairwiseLoss(weight=[0.5, 1.0, 1.5], surrogate="ramp")
+    >>> loss, loss.weight
+    (PairwiseLoss(surrogate='ramp'), tensor([0.5000, 1.0000, 1.5000], dtype=torch.float64))
+    """
 
     spec: ClassVar[LossSpec]
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__doc__ = cls.__doc__ or cls.spec.function.__doc__
+        cls.__signature__ = inspect.Signature(list(cls.spec.parameters.values()))
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__()
@@ -52,28 +69,3 @@ class LossModule(nn.Module):
     def extra_repr(self) -> str:
         """The options, for ``print(model)``."""
         return ", ".join(f"{name}={value!r}" for name, value in self.keywords.items())
-
-
-def class_name(spec: LossSpec) -> str:
-    """``WCLLLoss`` for WCLL, ``LUWLoss`` for L-UW, ``CrossEntropyLoss`` for cross-entropy."""
-    words = spec.title.replace("-", " ").split()
-    return "".join(word[0].upper() + word[1:] for word in words) + "Loss"
-
-
-@cache
-def module_classes() -> dict[str, type[LossModule]]:
-    """Class name -> class, for every registered loss."""
-    return {class_name(spec): _module_class(spec) for spec in LOSSES.values()}
-
-
-def _module_class(spec: LossSpec) -> type[LossModule]:
-    return type(
-        class_name(spec),
-        (LossModule,),
-        {
-            "spec": spec,
-            "__doc__": spec.function.__doc__,
-            "__module__": "wcll.losses",
-            "__signature__": inspect.Signature(list(spec.parameters.values())),
-        },
-    )

@@ -9,11 +9,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from wcll.checks import choice
-from wcll.losses.inputs import Array, Labels, checked_per_class, prepare
+from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
+from wcll.losses.modules import LossModule
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, present, reduce_samples, sample_factor
-
-__all__ = ["ml_cll", "scarce"]
 
 
 def _ml_cll_gradient(
@@ -67,6 +66,10 @@ def ml_cll(
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
+class MLCLLLoss(LossModule):
+    spec = LOSSES["ml-cll"]
+
+
 @LOSSES.add(
     "scarce",
     title="SCARCE",
@@ -97,3 +100,7 @@ def scarce(logits: Tensor, ybar: Labels, *, prior: Array, reduction: Reduction =
     is_not = (1 - share) * (named * negative).sum(-2) / present(count)
     might_be = (everyone * positive).mean(-2) - (1 - share) * (named * positive).sum(-2) / present(count)
     return ((is_not + might_be.abs()) * (count > 0)).sum(-1)
+
+
+class SCARCELoss(LossModule):
+    spec = LOSSES["scarce"]

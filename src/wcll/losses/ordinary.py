@@ -5,12 +5,11 @@ from __future__ import annotations
 from torch import Tensor
 
 from wcll.checks import non_negative
-from wcll.losses.inputs import Array, Labels, checked_per_class, prepare
+from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
+from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, Targets, present, reduce_pairs, sample_factor
-
-__all__ = ["cross_entropy", "logit_adjusted"]
 
 
 def _gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
@@ -31,6 +30,10 @@ def cross_entropy(logits: Tensor, y: Labels, *, weight: Array | None = None, red
     batch = prepare(logits, y, weight, reduction)
     batch.targets.single("cross-entropy")
     return reduce_pairs(-logits.log_softmax(-1), batch.targets, batch.weight, reduction)
+
+
+class CrossEntropyLoss(LossModule):
+    spec = LOSSES["cross-entropy"]
 
 
 def _adjusted_gradient(
@@ -83,3 +86,7 @@ def logit_adjusted(
     assert share is not None
     adjusted = _adjusted(logits, share, non_negative("tau", tau))
     return reduce_pairs(-adjusted.log_softmax(-1), batch.targets, batch.weight, reduction)
+
+
+class LogitAdjustedLoss(LossModule):
+    spec = LOSSES["logit-adjusted"]

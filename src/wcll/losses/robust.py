@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
 from wcll.checks import choice
-from wcll.losses import base as bases
-from wcll.losses.base import Base
-from wcll.losses.inputs import Array, Labels, Transition, as_transition, checked_per_class, prepare
+from wcll.losses import base_losses
+from wcll.losses.arguments import Array, Labels, Transition, as_transition, checked_per_class, prepare
+from wcll.losses.base_losses import Base
+from wcll.losses.modules import LossModule
+from wcll.losses.risks import ascend, ascent, partial_risks, risk_gradient
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets
-from wcll.losses.unbiased import ascend, ga_gradient, partial_risks
-
-__all__ = ["ncll"]
 
 
 def _gradient(
-    logits: Tensor,
-    p: Tensor,
-    targets: Targets,
-    *,
-    weight: Tensor | None = None,
-    transition: Transition | None = None,
-    marginal: Tensor | None = None,
-    base: str = "mae",
+    logits: Tensor, p: Tensor, targets: Targets, *, transition: Transition | None, base: str = "mae", **keywords: Any
 ) -> Tensor:
     """That of GA with the robust base."""
     robust = _robust(base, transition)
-    return ga_gradient(logits, p, targets, weight=weight, transition=transition, marginal=marginal, base=robust)
+    return risk_gradient(logits, p, targets, transition=transition, base=robust, correction=ascent, **keywords)
 
 
 def _robust(base: str, transition: Transition | None) -> Base:
@@ -37,9 +29,9 @@ def _robust(base: str, transition: Transition | None) -> Base:
     if base != "weighted-mae":
         return base
     if transition is None:
-        return bases.mae
+        return base_losses.mae
     scale = transition.inverse.sum(-2, keepdim=True)
-    return lambda logits: scale * bases.mae(logits)
+    return lambda logits: scale * base_losses.mae(logits)
 
 
 @LOSSES.add(
@@ -72,3 +64,7 @@ def ncll(
     robust = _robust(base, transition)
     marginal = checked_per_class("marginal", marginal, logits, ybar)
     return ascend(partial_risks(logits, batch, robust, transition, marginal), batch)
+
+
+class NCLLLoss(LossModule):
+    spec = LOSSES["ncll"]

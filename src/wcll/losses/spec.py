@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from wcll.checks import InputError, choice
-from wcll.losses.inputs import Array, Transition, as_transition, per_class
+from wcll.losses.arguments import Array, Transition, as_transition, per_class
 from wcll.losses.targets import Targets
 from wcll.registry import Registry
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wcll.losses.inputs import Array, Labels, prepare
+from wcll.losses.arguments import Array, Labels, prepare
+from wcll.losses.modules import LossModule
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, reduce_pairs
-
-__all__ = ["scl_exp", "scl_nl"]
 
 PAPER = "Chou, Niu, Lin, Sugiyama: Unbiased risk estimators can mislead (ICML 2020)"
 
@@ -21,11 +20,19 @@ def scl_nl(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reducti
     return reduce_pairs(-log_complement(logits), batch.targets, batch.weight, reduction)
 
 
+class SCLNLLoss(LossModule):
+    spec = LOSSES["scl-nl"]
+
+
 @LOSSES.add("scl-exp", title="SCL-EXP", paper=PAPER, equation="Eqs. 10-12", several=True)
 def scl_exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Exponential surrogate: :math:`\exp(p_{\bar y})`, the mean over a set's labels."""
     batch = prepare(logits, ybar, weight, reduction)
     return reduce_pairs(logits.softmax(-1).exp(), batch.targets, batch.weight, reduction)
+
+
+class SCLEXPLoss(LossModule):
+    spec = LOSSES["scl-exp"]
 
 
 def log_complement(logits: Tensor) -> Tensor:

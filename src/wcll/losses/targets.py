@@ -46,8 +46,8 @@ class Targets:
         if ybar.numel():
             low, high = (int(bound) for bound in ybar.aminmax())
             if low < 0 or high >= n_classes:
-                raise InputError("ybar", f"class indices from 0 to {n_classes - 1}", low if low < 0 else high,
-                                 "class ids are 0-based")  # fmt: skip
+                expected, outside = f"class indices from 0 to {n_classes - 1}", low if low < 0 else high
+                raise InputError("ybar", expected, outside, "class ids are 0-based")
         index = ybar.long()
         classes = torch.arange(n_classes, device=ybar.device)
         return Targets(index.unsqueeze(-1) == classes, index, sample_weight, mass)
@@ -84,8 +84,8 @@ class Targets:
         if self.index is not None:
             return self.index
         if bool((self.size != 1).any()):
-            raise InputError("ybar", f"one label a sample for loss {loss!r}", f"up to {int(self.size.max())}",
-                             "split label sets with wcll.labels.to_pairs")  # fmt: skip
+            expected, most = f"one label a sample for loss {loss!r}", f"up to {int(self.size.max())}"
+            raise InputError("ybar", expected, most, "split label sets with wcll.labels.to_pairs")
         return self.mask.long().argmax(-1)
 
     def share(self, like: Tensor) -> Tensor:

@@ -2,76 +2,33 @@
 
 from __future__ import annotations
 
-import torch
+from functools import partial
+from typing import Any
+
 from torch import Tensor
 
 from wcll.checks import non_negative
-from wcll.losses.base import Base, base_gradient, base_loss
-from wcll.losses.inputs import Array, Batch, Labels, Transition, as_transition, checked_per_class, prepare
+from wcll.losses.arguments import Array, Labels, Transition, checked_per_class, prepare
+from wcll.losses.base_losses import Base, base_loss
+from wcll.losses.modules import LossModule
+from wcll.losses.risks import ascend, ascent, coefficients, partial_risks, risk_gradient
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, apply_reduction
-
-__all__ = ["free", "ga", "nn"]
 
 PAPER = "Ishida, Niu, Menon, Sugiyama: Complementary-label learning for arbitrary losses and models (ICML 2019)"
 TABLE1 = Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False)
 
 
-Prepared = Transition | None  # a gradient's arguments were checked when it was bound
-
-
-def free_gradient(
-    logits: Tensor,
-    p: Tensor,
-    targets: Targets,
-    *,
-    weight: Tensor | None = None,
-    transition: Prepared = None,
-    marginal: Tensor | None = None,
-    base: Base = "ce",
-) -> Tensor:
-    """As the risk is linear in the base losses, so is its gradient in theirs."""
-    coefficients = _coefficients(logits, Batch(targets, weight, "mean"), transition, marginal)
-    return base_gradient(base, logits, p, coefficients)
-
-
-def _nn_gradient(
-    logits: Tensor,
-    p: Tensor,
-    targets: Targets,
-    *,
-    weight: Tensor | None = None,
-    transition: Prepared = None,
-    marginal: Tensor | None = None,
-    base: Base = "ce",
-    beta: float = 0.0,
-) -> Tensor:
+def _nn_gradient(logits: Tensor, p: Tensor, targets: Targets, *, beta: float = 0.0, **keywords: Any) -> Tensor:
     """Of the partial risks that are not cut off."""
-    coefficients = _coefficients(logits, Batch(targets, weight, "mean"), transition, marginal)
-    kept = (coefficients * base_loss(base)(logits)).sum(-2, keepdim=True) >= -beta
-    return base_gradient(base, logits, p, coefficients * kept)
+    return risk_gradient(logits, p, targets, correction=lambda risks, _: risks >= -beta, **keywords)
 
 
-def ga_gradient(
-    logits: Tensor,
-    p: Tensor,
-    targets: Targets,
-    *,
-    weight: Tensor | None = None,
-    transition: Prepared = None,
-    marginal: Tensor | None = None,
-    base: Base = "ce",
-) -> Tensor:
-    """Of all partial risks, or, run by run, of the negative ones, upwards."""
-    coefficients = _coefficients(logits, Batch(targets, weight, "mean"), transition, marginal)
-    risks = (coefficients * base_loss(base)(logits)).sum(-2, keepdim=True)
-    climb = -targets.counts(risks).unsqueeze(-2) * (risks <= 0)
-    factor = torch.where((risks >= 0).all(-1, keepdim=True), 1.0, climb)
-    return base_gradient(base, logits, p, coefficients * factor)
+_ga_gradient = partial(risk_gradient, correction=ascent)
 
 
 @LOSSES.add(
-    "free", title="FREE", paper=PAPER, equation="Theorem 1", several=True, table1=TABLE1, gradient=free_gradient
+    "free", title="FREE", paper=PAPER, equation="Theorem 1", several=True, table1=TABLE1, gradient=risk_gradient
 )
 def free(
     logits: Tensor,
@@ -111,9 +68,13 @@ def free(
         One loss per run; (..., n) with ``reduction="none"``.
     """
     batch = prepare(logits, ybar, weight, reduction, name=None if marginal is None else "free")
-    coefficients = _coefficients(logits, batch, transition, checked_per_class("marginal", marginal, logits, ybar))
-    per_sample = (coefficients * base_loss(base)(logits)).sum(-1)
+    factors = coefficients(logits, batch, transition, checked_per_class("marginal", marginal, logits, ybar))
+    per_sample = (factors * base_loss(base)(logits)).sum(-1)
     return apply_reduction(per_sample * len(batch.targets), reduction)
+
+
+class FREELoss(LossModule):
+    spec = LOSSES["free"]
 
 
 @LOSSES.add(
@@ -143,7 +104,11 @@ def nn(
     return partial_risks(logits, batch, base, transition, marginal).clamp(min=-beta).sum(-1)
 
 
-@LOSSES.add("ga", title="GA", paper=PAPER, equation="Algorithm 1", several=True, table1=TABLE1, gradient=ga_gradient)
+class NNLoss(LossModule):
+    spec = LOSSES["nn"]
+
+
+@LOSSES.add("ga", title="GA", paper=PAPER, equation="Algorithm 1", several=True, table1=TABLE1, gradient=_ga_gradient)
 def ga(
     logits: Tensor,
     ybar: Labels,
@@ -164,24 +129,5 @@ def ga(
     return ascend(partial_risks(logits, batch, base, transition, marginal), batch)
 
 
-def partial_risks(
-    logits: Tensor, batch: Batch, base: Base, transition: Array | Transition | None, marginal: Tensor | None
-) -> Tensor:
-    """Estimates of P(y=k) E[l_k | y=k] for the ordinary classes k: (..., k)."""
-    return (_coefficients(logits, batch, transition, marginal) * base_loss(base)(logits)).sum(-2)
-
-
-def ascend(risks: Tensor, batch: Batch) -> Tensor:
-    """The sum of partial risks, or, run by run, the loss that climbs out of the negative ones."""
-    climb = -(batch.targets.counts(risks) * risks).clamp(max=0).sum(-1)
-    return risks.sum(-1).where((risks >= 0).all(-1), climb)
-
-
-def _coefficients(
-    logits: Tensor, batch: Batch, transition: Array | Transition | None, marginal: Tensor | None
-) -> Tensor:
-    """What multiplies l_k(x_i) in the risk: the pair weights of i times row ybar of the inverse of Q; (..., n, k)."""
-    pairs = batch.targets.class_pairs(logits, batch.weight, marginal)
-    if transition is None:  # the inverse of the uniform Q is 11' - (K-1) I
-        return pairs.sum(-1, keepdim=True) - (logits.shape[-1] - 1) * pairs
-    return pairs @ as_transition(transition, logits).inverse
+class GALoss(LossModule):
+    spec = LOSSES["ga"]

@@ -8,13 +8,12 @@ from typing import Literal, get_args
 from torch import Tensor
 
 from wcll.checks import InputError, choice
-from wcll.losses.base import Base, base_loss
-from wcll.losses.inputs import Array, Labels, checked_per_class, prepare
+from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
+from wcll.losses.base_losses import Base, base_loss
+from wcll.losses.modules import LossModule
+from wcll.losses.risks import risk_gradient
 from wcll.losses.spec import LOSSES, Table1, autograd
 from wcll.losses.targets import Reduction, Targets, apply_reduction
-from wcll.losses.unbiased import free_gradient
-
-__all__ = ["wcll"]
 
 Reading = Literal["eq9", "algorithm1", "eq12", "eq10"]
 
@@ -31,7 +30,7 @@ def _gradient(
 ) -> Tensor:
     """Eq. 9 is FREE with weighted samples; the other readings by autograd."""
     if reading == "eq9":
-        return free_gradient(logits, p, targets, weight=weight, base=base)
+        return risk_gradient(logits, p, targets, weight=weight, base=base)
     return autograd(partial(wcll, weight=weight, pi=pi, reading=reading, base=base))(logits, p, targets)
 
 
@@ -109,3 +108,7 @@ def wcll(
         return (batch.targets.class_pairs(logits, None, ones) * bracket).sum((-2, -1))
     pairs = batch.targets.pairs(logits, shares if reading == "eq12" else None)
     return apply_reduction((pairs * bracket).sum(-1), reduction)
+
+
+class WCLLLoss(LossModule):
+    spec = LOSSES["wcll"]

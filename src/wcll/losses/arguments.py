@@ -74,8 +74,8 @@ def prepare(
     """
     choice("reduction", reduction, get_args(Reduction))
     if name is not None and reduction != "mean":
-        raise InputError("reduction", f"'mean' for loss {name!r}", repr(reduction),
-                         "it is built on class means over the batch, which no single sample has")  # fmt: skip
+        remedy = "it is built on class means over the batch, which no single sample has"
+        raise InputError("reduction", f"'mean' for loss {name!r}", repr(reduction), remedy)
     if isinstance(ybar, Targets):
         return Batch(ybar, None if weight is None else _beside(logits, "weight", weight), reduction)
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
@@ -85,9 +85,7 @@ def prepare(
     targets = Targets.of(ybar, logits.shape[-1])
     if len(targets) != logits.shape[-2]:
         raise InputError("ybar", f"{logits.shape[-2]} samples as in logits", len(targets))
-    if targets.mask.shape[:-2] not in ((), logits.shape[:-2]):
-        raise InputError("ybar", f"no run axes, or those of logits, {tuple(logits.shape[:-2])}",
-                         tuple(targets.mask.shape[:-2]))  # fmt: skip
+    _check_runs("ybar", targets.mask.shape[:-2], logits)
     return Batch(targets, None if weight is None else per_class("weight", weight, logits), reduction)
 
 
@@ -96,10 +94,7 @@ def per_class(argument: str, values: Array, logits: Tensor) -> Tensor:
     tensor = _beside(logits, argument, values)
     if tensor.ndim < 1 or tensor.shape[-1] != logits.shape[-1]:
         raise InputError(argument, f"{logits.shape[-1]} numbers, one a class", f"shape {tuple(tensor.shape)}")
-    if tensor.shape[:-1] not in ((), logits.shape[:-2]):
-        raise InputError(
-            argument, f"no run axes, or those of logits, {tuple(logits.shape[:-2])}", tuple(tensor.shape[:-1])
-        )
+    _check_runs(argument, tensor.shape[:-1], logits)
     if not bool(tensor.isfinite().all()) or bool((tensor < 0).any()):
         raise InputError(argument, "finite numbers, none negative", f"{float(tensor.min()):g}")
     if not bool((tensor > 0).any(-1).all()):
@@ -121,10 +116,14 @@ def as_transition(transition: Array | Transition, logits: Tensor) -> Transition:
     if isinstance(transition, Transition):  # checked before
         return transition.beside(logits)
     prepared = Transition.of(transition, logits)
-    if prepared.matrix.shape[:-2] not in ((), logits.shape[:-2]):
-        raise InputError("transition", f"no run axes, or those of logits, {tuple(logits.shape[:-2])}",
-                         tuple(prepared.matrix.shape[:-2]))  # fmt: skip
+    _check_runs("transition", prepared.matrix.shape[:-2], logits)
     return prepared
+
+
+def _check_runs(argument: str, runs: torch.Size, logits: Tensor) -> None:
+    """All runs share an argument, or each has its own."""
+    if runs not in ((), logits.shape[:-2]):
+        raise InputError(argument, f"no run axes, or those of logits, {tuple(logits.shape[:-2])}", tuple(runs))
 
 
 def _beside(logits: Tensor, argument: str, values: Array) -> Tensor:

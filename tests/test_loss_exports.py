@@ -1,0 +1,61 @@
+"""Every loss has its function in `wcll.functional` and its class in `wcll.losses`, where editors and mypy see them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import wcll
+from wcll import functional, losses
+from wcll.losses import LOSSES, LossModule, LossSpec
+
+every_loss = pytest.mark.parametrize("spec", LOSSES.values(), ids=lambda spec: spec.name)
+
+
+def class_of(spec: LossSpec) -> type[LossModule]:
+    """``WCLLLoss`` for WCLL, ``LUWLoss`` for L-UW, ``CrossEntropyLoss`` for cross-entropy."""
+    words = spec.title.replace("-", " ").split()
+    return getattr(losses, "".join(word[0].upper() + word[1:] for word in words) + "Loss")
+
+
+@every_loss
+def test_every_loss_has_its_function_and_its_class(spec):
+    name, module = spec.name.replace("-", "_"), class_of(spec)
+    assert getattr(functional, name) is spec.function
+    assert name in functional.__all__
+    assert module.spec is spec
+    assert module.__name__ in losses.__all__
+    assert module.__doc__ == spec.function.__doc__
+    assert list(inspect.signature(module).parameters) == list(spec.parameters)
+
+
+def test_nothing_else_is_exported():
+    assert len(functional.__all__) == len(LOSSES)
+    assert sum(name.endswith("Loss") for name in losses.__all__) == len(LOSSES)
+    for room in (functional, losses):
+        assert all(hasattr(room, name) for name in room.__all__)
+
+
+@pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is not installed")
+def test_mypy_sees_a_misspelt_class(tmp_path):
+    (tmp_path / "right.py").write_text("import wcll.losses\n\nwcll.losses.WCLLLoss(weight=[1.0, 1.0])\n")
+    (tmp_path / "wrong.py").write_text("import wcll.losses\n\nwcll.losses.WCLLoss(weight=[1.0, 1.0])\n")
+    quick = "[mypy-torch.*,numpy.*]\nfollow_imports = skip\n"  # to read them takes long, and says nothing of our names
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\n\n" + quick)
+    found = subprocess.run(
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", "right.py", "wrong.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(Path(wcll.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert 'wrong.py:3: error: Module has no attribute "WCLLoss"; maybe "WCLLLoss"' in found.stdout
+    assert "Found 1 error in 1 file" in found.stdout
