@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from wcll.losses import LOSSES, Targets
+from wcll.testing.examples import example_context, example_labels
 
 
 @dataclass(frozen=True)
@@ -56,33 +55,14 @@ def _variants() -> list[Case]:
 CASES = _variants()
 
 
-def random_transition(k: int, seed: int = 0) -> np.ndarray:
-    """A random row-stochastic matrix with a zero diagonal."""
-    matrix = np.random.default_rng(seed).uniform(0.2, 1.0, (k, k)) * (1 - np.eye(k))
-    return matrix / matrix.sum(axis=1, keepdims=True)
-
-
 def context(case: Case, k: int, seed: int = 0) -> dict[str, Any]:
     """Values, in float64, for what the case takes from the context."""
-    rng = np.random.default_rng(seed)
-    shares = {name: rng.uniform(0.5, 1.5, k) for name in ("marginal", "prior", "pi")}
-    values = {name: share / share.sum() for name, share in shares.items()}
-    values |= {"weight": rng.uniform(0.2, 2.0, k), "transition": random_transition(k, seed)}
-    return {name: values[name] for name in case.context}
+    return example_context(case.context, k, seed)
 
 
 def labels(case: Case, n: int, k: int, seed: int = 0) -> Tensor:
     """One label a sample, or label sets where the loss takes them."""
-    rng = np.random.default_rng(seed)
-    if not case.several:
-        return torch.from_numpy(rng.integers(0, k, n))
-    sizes = rng.integers(1, k, n)
-    return torch.from_numpy(rng.random((n, k)).argsort(axis=1).argsort(axis=1) < sizes[:, None])
-
-
-def logits(*shape: int, seed: int = 0, scale: float = 2.0) -> Tensor:
-    """Random float64 logits."""
-    return scale * torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return example_labels(n, k, several=case.several, seed=seed)
 
 
 def value(

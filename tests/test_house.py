@@ -18,7 +18,7 @@ ROOT = SOURCE.parents[1]
 #: Rooms in the order that data flows; a room imports from earlier ones only.
 ORDER = [
     *("checks", "streams", "registry", "atomic", "labels", "losses", "functional", "models", "training", "evaluation"),
-    *("inputs", "persistence", "estimator", "datasets", "theory", "suites", "results"),
+    *("testing", "inputs", "persistence", "estimator", "datasets", "theory", "suites", "results"),
     *("running", "report", "paper", "cli", "__main__"),
 ]
 FORBIDDEN = {"torchvision", "torchmetrics", "lightning", "pytorch_lightning"}

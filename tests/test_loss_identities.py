@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import wcll.functional as F  # noqa: N812
-from cases import logits, random_transition
 from wcll.labels import (
     class_weights,
     complementary_prior,
@@ -22,6 +21,8 @@ from wcll.labels import (
 from wcll.losses import BASES, Targets
 from wcll.losses.arguments import prepare
 from wcll.losses.risks import partial_risks
+from wcll.testing.examples import example_logits as logits
+from wcll.testing.examples import example_transition as random_transition
 
 K, N = 6, 20
 EXACT = {"rtol": 1e-10, "atol": 1e-10}

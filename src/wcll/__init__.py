@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wcll import datasets, evaluation, functional, labels, losses, models, results, suites, theory
+    from wcll import datasets, evaluation, functional, labels, losses, models, results, suites, testing, theory
     from wcll.estimator import ComplementaryClassifier
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "models",
     "results",
     "suites",
+    "testing",
     "theory",
 ]
 
