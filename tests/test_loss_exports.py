@@ -59,3 +59,13 @@ def test_mypy_sees_a_misspelt_class(tmp_path):
     assert found.returncode == 1, found.stdout + found.stderr
     assert 'wrong.py:3: error: Module has no attribute "WCLLoss"; maybe "WCLLLoss"' in found.stdout
     assert "Found 1 error in 1 file" in found.stdout
+
+
+@every_loss
+def test_every_loss_is_documented(spec):
+    text = inspect.getdoc(spec.function)
+    for part in (".. math::", "Parameters\n---", "Returns\n---", "Notes\n---", "Examples\n---"):
+        assert part in text, part
+    for name in inspect.signature(spec.function).parameters:
+        assert f"\n{name} : " in text, name
+    assert spec.labels == "ordinary" or f".. [1] {spec.paper}." in text.replace("\n   ", " ")

@@ -4,7 +4,7 @@ Names are those of the registry with underscores: ``wcll.functional.l_uw`` is th
 logits of shape (..., n, k) and labels as class indices or as a mask, checks them, and returns one loss per run.
 """
 
-from wcll.losses.bounded import exp, gce, log, mae, mse, phuber
+from wcll.losses.bounded import gce, mae, mse, phuber
 from wcll.losses.discriminative import l_uw, l_w, op, op_w
 from wcll.losses.forward import forward
 from wcll.losses.onevsrest import ml_cll, scarce
@@ -13,6 +13,7 @@ from wcll.losses.pairwise import pc
 from wcll.losses.robust import ncll
 from wcll.losses.surrogate import scl_exp, scl_nl
 from wcll.losses.unbiased import free, ga, nn
+from wcll.losses.upper_bounds import exp, log
 from wcll.losses.weighted import wcll
 
 __all__ = ["cross_entropy", "exp", "forward", "free", "ga", "gce", "l_uw", "l_w", "log", "logit_adjusted", "mae"]

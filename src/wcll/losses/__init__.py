@@ -8,7 +8,8 @@
 from wcll.losses.pairwise import PCLoss
 from wcll.losses.unbiased import FREELoss, GALoss, NNLoss
 from wcll.losses.forward import ForwardLoss
-from wcll.losses.bounded import EXPLoss, GCELoss, LOGLoss, MAELoss, MSELoss, PHuberLoss
+from wcll.losses.upper_bounds import EXPLoss, LOGLoss
+from wcll.losses.bounded import GCELoss, MAELoss, MSELoss, PHuberLoss
 from wcll.losses.surrogate import SCLEXPLoss, SCLNLLoss
 from wcll.losses.discriminative import LUWLoss, LWLoss, OPLoss, OPWLoss
 from wcll.losses.robust import NCLLLoss

@@ -1,91 +1,68 @@
-"""Losses for sets of complementary labels: bounded base losses and upper bounds of the absolute error."""
+"""Losses for sets of complementary labels: unbiased estimators with bounded ordinary losses."""
 
 from __future__ import annotations
 
 from functools import partial
 
-import torch
 from torch import Tensor
 
 from wcll.losses import base_losses
-from wcll.losses.arguments import Array, Labels, prepare
+from wcll.losses.arguments import Array, Labels
 from wcll.losses.modules import LossModule
 from wcll.losses.risks import risk_gradient
-from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES
-from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
+from wcll.losses.targets import Reduction
 from wcll.losses.unbiased import free
+from wcll.losses.upper_bounds import PAPER
 
-PAPER = "Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020)"
 ESTIMATOR = "Eqs. 8-11"
-FAR = 1e30  # no logit comes near
-
-
-def _scale(logits: Tensor, targets: Targets) -> Tensor | float:
-    """(K - 1) / s, (..., n); one number where all samples have one label."""
-    others = logits.shape[-1] - 1
-    return others if targets.index is not None else others / targets.size.to(logits.dtype)
-
-
-def _of_samples(scale: Tensor | float) -> Tensor | float:
-    return scale.unsqueeze(-1) if isinstance(scale, Tensor) else scale
-
-
-def _remaining(logits: Tensor, targets: Targets) -> Tensor:
-    """log of the probability that the labels leave: log sum_{j not named} p_j, (..., n)."""
-    return logits.masked_fill(targets.mask, -torch.inf).logsumexp(-1) - logits.logsumexp(-1)
-
-
-def _log_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
-    """The softmax over all classes less the one over those that are left."""
-    left = softmax(logits - FAR * targets.share(logits))  # as good as minus infinity, and faster to fill in
-    scale = _of_samples(_scale(logits, targets)) * sample_factor(logits, targets, weight)
-    return scale * (p - left)
-
-
-def _exp_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
-    """With P the probability that is left: e^-P p_j (P - [j is left])."""
-    left = p.masked_fill(targets.mask, 0.0)
-    total = left.sum(-1, keepdim=True)
-    scale = _of_samples(_scale(logits, targets)) * sample_factor(logits, targets, weight)
-    return scale * torch.exp(-total) * (p * total - left)
-
 
 _mae_gradient = partial(risk_gradient, base=base_losses.mae)
-
-
-@LOSSES.add("log", title="LOG", paper=PAPER, equation="Section 4.3", several=True, gradient=_log_gradient)
-def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
-    r"""Upper bound of the absolute error: :math:`-\frac{K-1}{s} \log \sum_{j \notin \bar Y} p_j`.
-
-    In log-sum-exp form, so that it stays finite where the model is most wrong.
-    """
-    batch = prepare(logits, ybar, weight, reduction)
-    per_sample = -_scale(logits, batch.targets) * _remaining(logits, batch.targets)
-    return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
-
-
-class LOGLoss(LossModule):
-    spec = LOSSES["log"]
-
-
-@LOSSES.add("exp", title="EXP", paper=PAPER, equation="Section 4.3", several=True, gradient=_exp_gradient)
-def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
-    r"""Upper bound of the absolute error: :math:`\frac{K-1}{s} \exp(-\sum_{j \notin \bar Y} p_j)`."""
-    batch = prepare(logits, ybar, weight, reduction)
-    per_sample = _scale(logits, batch.targets) * torch.exp(-_remaining(logits, batch.targets).exp())
-    return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
-
-
-class EXPLoss(LossModule):
-    spec = LOSSES["exp"]
 
 
 @LOSSES.add("mae", title="MAE", paper=PAPER, equation=ESTIMATOR, several=True, gradient=_mae_gradient)
 def mae(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Unbiased estimator for label sets with the absolute error.
 
-    .. math:: \sum_{j \notin \bar Y} \ell_j - \frac{K-s-1}{s} \sum_{j \in \bar Y} \ell_j,\quad \ell_j = 2 (1 - p_j)
+    The estimator of :func:`free` for uniform labels, with a bounded loss that keeps it from falling without end.
+
+    .. math:: \sum_{j \notin \bar Y} \ell_j - \frac{K-s-1}{s} \sum_{j \in \bar Y} \ell_j,\quad
+              \ell_j = 2 (1 - p_j)
+
+    for a set of s uniform labels (Eqs. 8-11 of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    For one label it is :math:`2 (K-1)\, p_{\bar y}`: never negative, and robust to wrong labels. Its gradient vanishes
+    where the model is sure, right or wrong, so training is slow at first if the initial model is confident.
+
+    References
+    ----------
+    .. [1] Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import mae
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> mae(logits, torch.tensor([1, 0]))
+    tensor(0.6369)
     """
     return free(logits, ybar, weight=weight, base=base_losses.mae, reduction=reduction)
 
@@ -96,7 +73,48 @@ class MAELoss(LossModule):
 
 @LOSSES.add("mse", title="MSE", paper=PAPER, equation=ESTIMATOR, several=True)
 def mse(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
-    r"""As :func:`mae`, with the squared error :math:`\ell_j = 1 - 2 p_j + \sum_i p_i^2`."""
+    r"""Unbiased estimator for label sets with the squared error.
+
+    As :func:`mae`, with a loss that also looks at the other classes' probabilities.
+
+    .. math:: \sum_{j \notin \bar Y} \ell_j - \frac{K-s-1}{s} \sum_{j \in \bar Y} \ell_j,\quad
+              \ell_j = 1 - 2 p_j + \textstyle\sum_i p_i^2
+
+    for a set of s uniform labels (Eqs. 8-11 of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    For one label it is :math:`2 (K-1)\, p_{\bar y} + \sum_i p_i^2 - 1`: bounded, a little below 0 where the label has
+    no probability, and lowest where the other classes share it equally. The gradient vanishes where the model is sure.
+
+    References
+    ----------
+    .. [1] Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import mse
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> mse(logits, torch.tensor([1, 0]))
+    tensor(0.1688)
+    """
     return free(logits, ybar, weight=weight, base=base_losses.mse, reduction=reduction)
 
 
@@ -108,7 +126,50 @@ class MSELoss(LossModule):
 def gce(
     logits: Tensor, ybar: Labels, *, weight: Array | None = None, q: float = 0.7, reduction: Reduction = "mean"
 ) -> Tensor:
-    r"""As :func:`mae`, with the generalised cross-entropy :math:`\ell_j = (1 - p_j^q) / q`."""
+    r"""Unbiased estimator for label sets with the generalised cross-entropy.
+
+    As :func:`mae`, with a loss between the absolute error and the cross-entropy.
+
+    .. math:: \sum_{j \notin \bar Y} \ell_j - \frac{K-s-1}{s} \sum_{j \in \bar Y} \ell_j,\quad
+              \ell_j = (1 - p_j^q) / q
+
+    for a set of s uniform labels (Eqs. 8-11 of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    q : float
+        Above 0, at most 1: half of :func:`mae` at 1, towards cross-entropy as q goes to 0.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    :math:`\ell_j` is at most 1/q, so the estimate is bounded, but it can be negative. A small q fits harder and brings
+    back the overfitting of :func:`free` with cross-entropy.
+
+    References
+    ----------
+    .. [1] Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import gce
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> gce(logits, torch.tensor([1, 0]), q=0.7)
+    tensor(0.3390)
+    """
     return free(logits, ybar, weight=weight, base=partial(base_losses.gce, q=q), reduction=reduction)
 
 
@@ -120,7 +181,51 @@ class GCELoss(LossModule):
 def phuber(
     logits: Tensor, ybar: Labels, *, weight: Array | None = None, tau: float = 10.0, reduction: Reduction = "mean"
 ) -> Tensor:
-    r"""As :func:`mae`, with the cross-entropy made linear where :math:`p_j \le 1/\tau`."""
+    r"""Unbiased estimator for label sets with the partially Huberised cross-entropy.
+
+    As :func:`mae`, with the cross-entropy made linear in :math:`p_j` where it would grow without bound.
+
+    .. math:: \sum_{j \notin \bar Y} \ell_j - \frac{K-s-1}{s} \sum_{j \in \bar Y} \ell_j,\quad
+              \ell_j = \begin{cases} -\log p_j & p_j > 1/\tau \\
+              1 + \log\tau - \tau p_j & \text{else} \end{cases}
+
+    for a set of s uniform labels (Eqs. 8-11 of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    tau : float
+        Above 1; the larger, the closer to cross-entropy.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    :math:`\ell_j` is at most :math:`1 + \log\tau`, so the estimate is bounded below, but it can be negative, and more
+    so for a large :math:`\tau`.
+
+    References
+    ----------
+    .. [1] Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import phuber
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> phuber(logits, torch.tensor([1, 0]), tau=10)
+    tensor(0.3955)
+    """
     return free(logits, ybar, weight=weight, base=partial(base_losses.phuber, tau=tau), reduction=reduction)
 
 

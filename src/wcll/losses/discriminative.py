@@ -43,9 +43,46 @@ def _through_softmax(p: Tensor, slope: Tensor, targets: Targets, weight: Tensor 
 
 @LOSSES.add("l-uw", title="L-UW", paper=GAO, equation="Eq. 7", table1=TABLE1, gradient=_l_uw_gradient)
 def l_uw(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
-    r"""Cross-entropy of a second softmax: :math:`-\log q_{\bar y}`, :math:`q = \mathrm{softmax}(1 - p)`.
+    r"""Cross-entropy of a second softmax, which turns class probabilities into those of the label.
 
-    As :math:`1 - p` lies in [0, 1] the loss is bounded below and its gradients are small.
+    .. math:: -\log q_{\bar y},\quad q = \mathrm{softmax}(1 - p)
+
+    (Eq. 7 of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n): one label a sample; split sets with :func:`wcll.labels.to_pairs`.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    As :math:`1 - p` lies in [0, 1], the loss lies between :math:`\log(1 + (K-1) e^{-1/(K-1)})` and :math:`\log(1 +
+    (K-1) e)` (2.20 and 3.24 for 10 classes): a loss that hardly moves is no sign of a model that does not learn.
+    Gradients are small, one K-th of :func:`log`'s for an untrained model, so the learning rate matters more, and they
+    vanish where the model is sure and wrong.
+
+    References
+    ----------
+    .. [1] Gao, Zhang: Discriminative complementary-label learning with weighted loss (ICML 2021).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import l_uw
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> l_uw(logits, torch.tensor([1, 0]))
+    tensor(0.9551)
     """
     batch = prepare(logits, ybar, weight, reduction)
     batch.targets.single("l-uw")
@@ -58,9 +95,44 @@ class LUWLoss(LossModule):
 
 @LOSSES.add("l-w", title="L-W", paper=GAO, equation="Eq. 8", table1=TABLE1, gradient=_l_w_gradient)
 def l_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
-    r"""L-UW weighted by the model's confidence: :math:`-\bigl(1 + \tfrac{1 - p_{\bar y}}{K-1}\bigr) \log q_{\bar y}`.
+    r"""L-UW weighted by how little the model believes in the label.
 
-    The gradient flows through the weight as well.
+    .. math:: -\Bigl(1 + \frac{1 - p_{\bar y}}{K-1}\Bigr) \log q_{\bar y},\quad q = \mathrm{softmax}(1 - p)
+
+    (Eq. 8 of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n): one label a sample; split sets with :func:`wcll.labels.to_pairs`.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    The factor lies between 1 and 1 + 1/(K-1): with many classes this is :func:`l_uw`. The gradient flows through the
+    factor as well. Gradients are as small as L-UW's, so the learning rate matters more than for :func:`log`.
+
+    References
+    ----------
+    .. [1] Gao, Zhang: Discriminative complementary-label learning with weighted loss (ICML 2021).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import l_w
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> l_w(logits, torch.tensor([1, 0]))
+    tensor(1.3556)
     """
     batch = prepare(logits, ybar, weight, reduction)
     batch.targets.single("l-w")
@@ -75,9 +147,46 @@ class LWLoss(LossModule):
 
 @LOSSES.add("op", title="OP", paper=LIU, equation="order-preserving loss", link="scores")
 def op(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
-    r"""Order-preserving loss: :math:`-\log \mathrm{softmax}(-f)_{\bar y} = f_{\bar y} + \mathrm{lse}(-f)`.
+    r"""Order-preserving loss: the label should score lowest.
 
-    It fits softmax(-f) to the label's distribution: scores rank classes, but softmax(f) is not their probability.
+    .. math:: -\log \mathrm{softmax}(-f)_{\bar y} = f_{\bar y} + \mathrm{lse}(-f)
+
+    (the order-preserving loss of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n): one label a sample; split sets with :func:`wcll.labels.to_pairs`.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    It fits softmax(-f) to the distribution of the label: the order of the scores is that of the classes if labels are
+    uniform, but softmax(f) is not their probability. ``ComplementaryClassifier`` has no ``predict_proba`` with this
+    loss.
+
+    References
+    ----------
+    .. [1] Liu, Cao, Zhang, Feng, An: Consistent complementary-label learning via order-preserving losses
+       (AISTATS 2023).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import op
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> op(logits, torch.tensor([1, 0]))
+    tensor(0.8103)
     """
     batch = prepare(logits, ybar, weight, reduction)
     batch.targets.single("op")
@@ -90,11 +199,47 @@ class OPLoss(LossModule):
 
 @LOSSES.add("op-w", title="OP-W", paper=LIU, equation="weighted order-preserving loss", link="scores")
 def op_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
-    r"""OP with a weight from the model: :math:`-w_{\bar y} \log q_{\bar y}`, :math:`q = \mathrm{softmax}(-f)`,
+    r"""OP with a weight from the model itself.
 
-    .. math:: w = p \cdot \mathrm{softmax}(1 + \min(1/q, 50)) + 10^{-6}
+    .. math:: -w_{\bar y} \log q_{\bar y},\quad q = \mathrm{softmax}(-f),\quad
+              w = p \cdot \mathrm{softmax}(1 + \min(1/q, 50)) + 10^{-6}
 
-    The gradient flows through the weight as well.
+    (the weighted order-preserving loss of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n): one label a sample; split sets with :func:`wcll.labels.to_pairs`.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    The gradient flows through the weight as well. An untrained model gives every class a weight of about :math:`1/K^2`:
+    the loss starts that much smaller than :func:`op`. The bound of 50 is ours: 1/q reaches infinity. Outputs are
+    scores, not probabilities, as for :func:`op`.
+
+    References
+    ----------
+    .. [1] Liu, Cao, Zhang, Feng, An: Consistent complementary-label learning via order-preserving losses
+       (AISTATS 2023).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import op_w
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> op_w(logits, torch.tensor([1, 0]))
+    tensor(0.0015)
     """
     batch = prepare(logits, ybar, weight, reduction)
     batch.targets.single("op-w")

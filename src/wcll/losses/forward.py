@@ -52,10 +52,51 @@ def forward(
 ) -> Tensor:
     r"""Forward correction: fit :math:`Q^\top \mathrm{softmax}(f)` to the complementary labels.
 
+    The model predicts the class, Q turns that into a prediction of the label, and the label's likelihood is maximised.
+
     .. math:: -\log \sum_y p_y\, Q_{y \bar y} = -\mathrm{lse}_y(\log p_y + \log Q_{y\bar y})
 
-    The loss of a label set is the mean over its labels. Parameters as for :func:`wcll.functional.free`, with
-    ``transition`` required; it need not be invertible.
+    (the forward correction of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    transition : array of shape (k, k)
+        ``Q[y, ybar]``; it need not be invertible.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    The loss of a set is the mean over its labels. With the uniform Q it is :func:`log` over K - 1, plus
+    :math:`\log(K-1)`.
+
+    Q already accounts for labels that are chosen with a bias; class weights on top correct twice. A wrong Q pulls the
+    class probabilities away from the truth, and the fit to the labels need not show it. With a singular Q different
+    class probabilities can have the same likelihood. A label that Q calls impossible for every class has an infinite
+    loss.
+
+    References
+    ----------
+    .. [1] Yu, Liu, Gong, Tao: Learning with biased complementary labels (ECCV 2018).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import forward
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> forward(logits, torch.tensor([1, 0]), transition=[[0.0, 0.8, 0.2], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0]])
+    tensor(1.0657)
     """
     batch = prepare(logits, ybar, weight, reduction)
     log_p = logits.log_softmax(-1)

@@ -50,12 +50,49 @@ def ml_cll(
 ) -> Tensor:
     r"""Multi-label learning from one label that does not apply.
 
+    Every class has a yes-or-no question of its own; the label answers its question, and the others are guessed.
+
     .. math:: a \sum_{j \ne \bar y} \zeta(-f_j) + b \sum_{j \ne \bar y} \zeta(f_j) + \zeta(f_{\bar y}),\quad
               \zeta(z) = \log(1 + e^z)
 
     with :math:`a = 2^{K-2} / (2^{K-1} - 1)`, :math:`b = (2^{K-2} - 1) / (2^{K-1} - 1)` if every non-empty label set
-    without :math:`\bar y` is equally likely (``"unbiased"``), and a = 1, b = 0 for ``"gdf"``. With one true class a
-    sample, predict the largest score.
+    without :math:`\bar y` is equally likely (``"unbiased"``, Eq. 9 of [1]_), and a = 1, b = 0 for ``"gdf"`` (Eq. 12).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n): one label a sample; split sets with :func:`wcll.labels.to_pairs`.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    variant : {"unbiased", "gdf"}
+        Which a and b.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    With one true class a sample, predict the largest score. Outputs are sigmoid scores that do not sum to 1 over the
+    classes; ``ComplementaryClassifier`` has no ``predict_proba`` with this loss. With one true class the assumption on
+    label sets does not hold, so ``"unbiased"`` is not unbiased.
+
+    References
+    ----------
+    .. [1] Gao, Xu, Zhang: Unbiased risk estimator to multi-labeled complementary label learning (IJCAI 2023).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import ml_cll
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> ml_cll(logits, torch.tensor([1, 0]))
+    tensor(2.1064)
     """
     batch = prepare(logits, ybar, weight, reduction)
     choice("variant", variant, ("unbiased", "gdf"))
@@ -79,13 +116,49 @@ class MLCLLLoss(LossModule):
     link="sigmoid",
 )
 def scarce(logits: Tensor, ybar: Labels, *, prior: Array, reduction: Reduction = "mean") -> Tensor:
-    r"""Negative-unlabelled learning, one class at a time, from the ordinary class shares ``prior``.
+    r"""Negative-unlabelled learning, one class at a time, from the ordinary class shares.
+
+    Samples labelled k are negatives of class k, all others are unlabelled.
 
     .. math:: \sum_k (1 - \pi_k)\, m_k[\zeta(f_k)] +
-              \Bigl| \tfrac1n \sum_i \zeta(-f_k(x_i)) - (1 - \pi_k)\, m_k[\zeta(-f_k)] \Bigr|
+              \Bigl| \tfrac1n \sum_i \zeta(-f_k(x_i)) - (1 - \pi_k)\, m_k[\zeta(-f_k)] \Bigr|,\quad
+              \zeta(z) = \log(1 + e^z)
 
-    with :math:`m_k` the batch mean over samples labelled k. A class absent from the batch is skipped. Not a mean over
-    samples, so class weights do not apply.
+    with :math:`m_k` the batch mean over samples labelled k (the absolute-value correction of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    prior : array of shape (..., k)
+        The ordinary class shares :math:`\pi`, see :func:`wcll.labels.ordinary_prior`.
+    reduction : {"mean"}
+        No other: the loss is built on class means, which no single sample has.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...).
+
+    Notes
+    -----
+    A wrong prior biases the loss: shares of 1/K, as in the authors' code, do not suit imbalanced classes. A class
+    absent from the batch is skipped. Not a mean over samples, so class weights do not apply. Outputs are sigmoid
+    scores: predict the largest; ``ComplementaryClassifier`` has no ``predict_proba`` with this loss.
+
+    References
+    ----------
+    .. [1] Wang, Ishida, Zhang, Niu, Sugiyama: Learning with complementary labels revisited (ICML 2024).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import scarce
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> scarce(logits, torch.tensor([1, 0]), prior=[0.3, 0.4, 0.3])
+    tensor(1.2535)
     """
     batch = prepare(logits, ybar, None, reduction, name="scarce")
     share = checked_per_class("prior", prior, logits, ybar)

@@ -26,7 +26,41 @@ def _gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | N
     gradient=_gradient,
 )
 def cross_entropy(logits: Tensor, y: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
-    r"""Cross-entropy on ORDINARY labels, :math:`-\log p_y`: what complementary labels cannot beat, for comparison."""
+    r"""Cross-entropy on ORDINARY labels: what complementary labels cannot beat, for comparison.
+
+    .. math:: -\log p_y
+
+    (Eq. 2 of the paper of :func:`wcll.functional.wcll`, with cross-entropy).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    y : tensor or Targets
+        ORDINARY class indices of shape (..., n).
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the class.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    Complementary labels given by mistake are learnt as if they were true: nothing can notice it. The weighted sum is
+    divided by n, not by the sum of the weights as in ``torch.nn.functional.cross_entropy``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import cross_entropy
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> cross_entropy(logits, torch.tensor([0, 2]))
+    tensor(0.3955)
+    """
     batch = prepare(logits, y, weight, reduction)
     batch.targets.single("cross-entropy")
     return reduce_pairs(-logits.log_softmax(-1), batch.targets, batch.weight, reduction)
@@ -73,12 +107,49 @@ def logit_adjusted(
 ) -> Tensor:
     r"""Cross-entropy on ORDINARY labels whose rare classes get a larger margin.
 
+    The model absorbs the shares of the classes, so that argmax f is the prediction for balanced classes.
+
     .. math:: -\log \mathrm{softmax}(f + \tau \log m)_y
 
-    with the shares m (``marginal``) of the classes among the training labels. The model absorbs the shares, so that
-    argmax f is the prediction for balanced classes (:math:`\tau = 1`); :math:`\tau = 0` is :func:`cross_entropy`. A
-    class of share 0 is not adjusted: as in cross-entropy every sample speaks against it, where a margin of
-    :math:`\log 0` would leave its output as it happened to be initialised.
+    with the shares m of the classes among the training labels (Eq. 10 of [1]_).
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    y : tensor or Targets
+        ORDINARY class indices of shape (..., n).
+    marginal : array of shape (..., k)
+        m, the shares of the classes in the training set.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the class.
+    tau : float
+        1 is for balanced classes, 0 is :func:`cross_entropy`.
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    A class of share 0 is not adjusted: as in cross-entropy every sample speaks against it, where a margin of
+    :math:`\log 0` would leave its output as it happened to be initialised. Weights that favour rare classes correct the
+    imbalance a second time.
+
+    References
+    ----------
+    .. [1] Menon, Jayasumana, Rawat, Jain, Veit, Kumar: Long-tail learning via logit adjustment (ICLR 2021).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import logit_adjusted
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> logit_adjusted(logits, torch.tensor([0, 2]), marginal=[0.6, 0.3, 0.1])
+    tensor(0.7738)
     """
     batch = prepare(logits, y, weight, reduction)
     batch.targets.single("logit-adjusted")

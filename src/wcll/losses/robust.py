@@ -55,8 +55,57 @@ def ncll(
 ) -> Tensor:
     r"""Backward-corrected risk of a noise-robust loss, with the class-wise ascent of :func:`wcll.functional.ga`.
 
-    ``weighted-mae`` is :math:`c_k \cdot 2 (1 - p_k)` with :math:`c_k = \sum_j Q^{-1}_{jk}`, robust under a biased Q;
-    for the uniform Q it is ``mae``. The paper's own code is not public: this follows its abstract and later work.
+    A loss whose sum over classes is constant, such as the absolute error, is not misled by wrong labels that are spread
+    evenly.
+
+    .. math:: r_k = \sum_j \bar p_j\, Q^{-1}_{jk}\, m_j[L_k]
+
+    are the partial risks of the robust loss L, and the loss is made of them as GA's is.
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    transition : array of shape (k, k), optional
+        ``Q[y, ybar]``, invertible; uniform if not given.
+    marginal : array of shape (..., k), optional
+        Shares of the labels in the whole training set, see :func:`wcll.labels.observed_marginal`.
+    base : {"mae", "weighted-mae", "gce", "symmetric"}
+        L. ``weighted-mae`` is :math:`c_k \cdot 2 (1 - p_k)` with :math:`c_k = \sum_j Q^{-1}_{jk}`, robust under a
+        biased Q; for the uniform Q it is ``mae``.
+    reduction : {"mean"}
+        No other: the loss is built on class means, which no single sample has.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...).
+
+    Notes
+    -----
+    Without ``marginal`` the batch's own shares stand for :math:`\bar p`. Then even an untrained model has a negative
+    risk for every label that more than 1/(K-1) of the batch have: with 10 classes in nearly every batch of 256. Ascent
+    then dominates and the model learns the reverse: a linear model of handwritten digits fell below chance with batches
+    of 64 and 256. Give ``marginal``, or large batches.
+
+    A wrong Q moves the risks; a singular Q is an error. The paper's own code is not public: this follows its abstract
+    and later work.
+
+    References
+    ----------
+    .. [1] Ishiguro, Ishida, Sugiyama: Learning from noisy complementary labels with robust losses (IEICE 2022).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import ncll
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> ncll(logits, torch.tensor([1, 0]), marginal=[0.3, 0.4, 0.3])
+    tensor(0.5444)
     """
     batch = prepare(logits, ybar, weight, reduction, name="ncll")
     choice("base", base, ("mae", "weighted-mae", "gce", "symmetric"))

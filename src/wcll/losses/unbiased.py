@@ -42,30 +42,62 @@ def free(
 ) -> Tensor:
     r"""Unbiased estimator of the ordinary risk, for any base loss and model.
 
+    The inverse of Q turns the complementary label into signed ordinary losses whose expectation is the ordinary loss.
+
     .. math:: \bar\ell(x, \bar y) = \sum_k Q^{-1}_{\bar y k}\, \ell_k(x)
               \quad\bigl(\text{uniform } Q:\ -(K-1)\,\ell_{\bar y} + \textstyle\sum_k \ell_k\bigr)
+
+    (Theorem 1 of [1]_).
 
     Parameters
     ----------
     logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
     ybar : tensor or Targets
-        Class indices of shape (..., n), or a mask of shape (..., n, k); the loss of a set is the mean over its labels,
-        unbiased for uniform labels (sets drawn without replacement do not follow another Q label by label).
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
     weight : array of shape (..., k), optional
         Class weights, indexed by the label.
     transition : array of shape (k, k), optional
-        ``Q[y, ybar]``; uniform if not given.
-    marginal : array of shape (k,), optional
+        ``Q[y, ybar]``, invertible; uniform if not given.
+    marginal : array of shape (..., k), optional
         Shares of the labels in the whole training set: the class form, in which the batch enters through its class
         means (classes absent from a batch are skipped, which is slightly biased). Equal to the plain mean on a full
         batch.
     base : str or callable
-        ``ce``, ``mae``, ``mse``, ``gce``, ``phuber``, ``symmetric``, or a function of logits to losses a class.
+        The ordinary loss: ``ce``, ``mae``, ``mse``, ``gce``, ``phuber``, ``symmetric``, or a function of logits to
+        losses a class, both of shape (..., n, k).
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run; only the mean with ``marginal``.
 
     Returns
     -------
     tensor
-        One loss per run; (..., n) with ``reduction="none"``.
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    With cross-entropy the loss has no lower bound: :math:`-(K-1)\,\ell_{\bar y}` falls without end as :math:`p_{\bar
+    y}` goes to 0, and a flexible model overfits. :func:`nn` and :func:`ga` correct that; bounded bases (``mae``,
+    ``gce``) do not have the problem.
+
+    A wrong Q makes the estimate biased, a singular one is an error, and one close to it inflates the variance:
+    :func:`forward` needs no inverse. The loss of a set is the mean over its labels, unbiased for uniform labels; sets
+    drawn without replacement do not follow another Q label by label.
+
+    References
+    ----------
+    .. [1] Ishida, Niu, Menon, Sugiyama: Complementary-label learning for arbitrary losses and models (ICML 2019).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import free
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> free(logits, torch.tensor([1, 0]))
+    tensor(0.3955)
+    >>> q = [[0.0, 0.8, 0.2], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0]]
+    >>> free(logits, torch.tensor([1, 0]), transition=q, base="mae")
+    tensor(0.2993)
     """
     batch = prepare(logits, ybar, weight, reduction, name=None if marginal is None else "free")
     factors = coefficients(logits, batch, transition, checked_per_class("marginal", marginal, logits, ybar))
@@ -91,12 +123,58 @@ def nn(
     beta: float = 0.0,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""Non-negative correction: each ordinary class's partial risk is kept above :math:`-\beta`.
+    r"""Non-negative correction of :func:`free`: each ordinary class's partial risk is kept above :math:`-\beta`.
+
+    A partial risk is an expectation of losses and cannot be negative; an estimate below 0 is noise that was learnt.
 
     .. math:: \sum_k \max(r_k, -\beta),\quad r_k = \sum_j \bar p_j\, Q^{-1}_{jk}\, m_j[\ell_k]
 
-    with :math:`m_j` the batch mean over samples labelled j; :math:`E[r_k] = P(y{=}k)\, E[\ell_k \mid y{=}k] \ge 0`.
-    Parameters as for :func:`free`; without ``marginal`` the batch's own shares are used.
+    with :math:`m_j` the batch mean over samples labelled j and :math:`\bar p_j` the share of label j (the max operator
+    of [1]_); :math:`E[r_k] = P(y{=}k)\, E[\ell_k \mid y{=}k] \ge 0`.
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    transition : array of shape (k, k), optional
+        ``Q[y, ybar]``, invertible; uniform if not given.
+    marginal : array of shape (..., k), optional
+        Shares of the labels in the whole training set, see :func:`wcll.labels.observed_marginal`.
+    base : str or callable
+        The ordinary loss: ``ce``, ``mae``, ``mse``, ``gce``, ``phuber``, ``symmetric``, or a function of logits to
+        losses a class, both of shape (..., n, k).
+    beta : float
+        How far below 0 a partial risk may fall.
+    reduction : {"mean"}
+        No other: the loss is built on class means, which no single sample has.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...).
+
+    Notes
+    -----
+    Without ``marginal`` the batch's own shares stand for :math:`\bar p`. Then even an untrained model has a negative
+    risk for every label that more than 1/(K-1) of the batch have: with 10 classes in nearly every batch of 256. What is
+    cut off has no gradient: those classes do not learn from that batch. Give ``marginal``, or large batches. Classes
+    absent from a batch are skipped, which is slightly biased. A wrong Q moves the risks; a singular Q is an error.
+
+    References
+    ----------
+    .. [1] Ishida, Niu, Menon, Sugiyama: Complementary-label learning for arbitrary losses and models (ICML 2019).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import nn
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> nn(logits, torch.tensor([1, 0]), marginal=[0.3, 0.4, 0.3])
+    tensor(1.0613)
     """
     non_negative("beta", beta)
     batch = prepare(logits, ybar, weight, reduction, name="nn")
@@ -121,8 +199,58 @@ def ga(
 ) -> Tensor:
     r"""Gradient ascent: while some partial risk is negative, climb back out of it.
 
-    With the :math:`r_k` of :func:`nn` and batch counts :math:`n_k`: :math:`\sum_k r_k` if no :math:`r_k` is negative,
-    else :math:`-\sum_k \min(0, n_k r_k)`; a step down this loss is the paper's step up.
+    With the partial risks :math:`r_k` of :func:`nn` and batch counts :math:`n_k` of the labels
+
+    .. math:: \begin{cases} \sum_k r_k & \text{if no } r_k \text{ is negative,} \\
+              -\sum_k \min(0, n_k r_k) & \text{else;} \end{cases}
+
+    a step down this loss is the step up of Algorithm 1 of [1]_.
+
+    Parameters
+    ----------
+    logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
+    ybar : tensor or Targets
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    weight : array of shape (..., k), optional
+        Class weights, indexed by the label.
+    transition : array of shape (k, k), optional
+        ``Q[y, ybar]``, invertible; uniform if not given.
+    marginal : array of shape (..., k), optional
+        Shares of the labels in the whole training set, see :func:`wcll.labels.observed_marginal`.
+    base : str or callable
+        The ordinary loss: ``ce``, ``mae``, ``mse``, ``gce``, ``phuber``, ``symmetric``, or a function of logits to
+        losses a class, both of shape (..., n, k).
+    reduction : {"mean"}
+        No other: the loss is built on class means, which no single sample has.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...).
+
+    Notes
+    -----
+    Without ``marginal`` the batch's own shares stand for :math:`\bar p`. Then even an untrained model has a negative
+    risk for every label that more than 1/(K-1) of the batch have: with 10 classes in nearly every batch of 256. One
+    negative class turns the whole step into an ascent, so that ascent dominates and the model learns the reverse: a
+    linear model of handwritten digits fell below chance with batches of 64 and 256. Give ``marginal``, or large
+    batches.
+
+    The ascent is scaled by counts, the descent is not: their steps differ in size by about n/K. A wrong Q moves the
+    risks; a singular Q is an error.
+
+    References
+    ----------
+    .. [1] Ishida, Niu, Menon, Sugiyama: Complementary-label learning for arbitrary losses and models (ICML 2019).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wcll.functional import ga
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> ga(logits, torch.tensor([1, 0]), marginal=[0.3, 0.4, 0.3])
+    tensor(0.8000)
     """
     batch = prepare(logits, ybar, weight, reduction, name="ga")
     marginal = checked_per_class("marginal", marginal, logits, ybar)

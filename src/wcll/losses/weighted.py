@@ -56,7 +56,8 @@ def wcll(
     r"""The paper's weighted loss, with weights :math:`\omega` of Eq. 13.
 
     ``"eq9"``: :math:`\frac1n \sum_i \omega_{\bar y_i} \bigl[-(K-1)\,\ell_{\bar y_i} + \sum_k \ell_k\bigr]`, one weight
-    a sample. For labels of the inverse-size selector and the declared :math:`\pi` of Eq. 7 it is an unbiased estimator:
+    a sample (Eq. 9 of [1]_). For labels of the inverse-size selector and the declared :math:`\pi` of Eq. 7 it is an
+    unbiased estimator:
 
     .. math:: E[\omega_{\bar y} \bar\ell \mid y] = \frac{c\,(K-1)}{1 - \pi_y}\, \ell_y,\quad
               c = 1 / \textstyle\sum_i (1/\pi_i) .
@@ -71,19 +72,42 @@ def wcll(
     Parameters
     ----------
     logits : tensor of shape (..., n, k)
+        The model's outputs f; leading axes are runs.
     ybar : tensor or Targets
-        Class indices of shape (..., n), or a mask of shape (..., n, k); a set's labels share its weight.
+        Class indices of shape (..., n), or a boolean mask of shape (..., n, k); the loss of a set is the mean over its
+        labels.
     weight : array of shape (..., k)
         :math:`\omega`, see :func:`wcll.labels.class_weights`.
     pi : array of shape (..., k), optional
-        Required by ``"algorithm1"`` and ``"eq12"``.
+        The shares of Eq. 7, required by ``"algorithm1"`` and ``"eq12"``.
+    reading : {"eq9", "algorithm1", "eq12", "eq10"}
+        Which of the paper's statements.
     base : str or callable
-        The ordinary loss :math:`\ell`: ``ce``, ``mae``, ``mse``, ``gce``, ``phuber``, ``symmetric``, or a function of
-        logits to losses a class.
+        The ordinary loss: ``ce``, ``mae``, ``mse``, ``gce``, ``phuber``, ``symmetric``, or a function of logits to
+        losses a class, both of shape (..., n, k).
+    reduction : {"mean", "sum", "none"}
+        Over the samples of each run; only the mean with ``"algorithm1"``.
+
+    Returns
+    -------
+    tensor
+        One loss per run, (...); (..., n) with ``reduction="none"``.
+
+    Notes
+    -----
+    The weights take out the bias of the inverse-size selector and of no other; with weights from the observed shares of
+    the labels in place of the declared :math:`\pi` the estimate is biased, and the more so the stronger the imbalance.
+    Labels of a known Q are served by :func:`forward`, without weights. With cross-entropy the loss has no lower bound,
+    as :func:`free`.
+
+    References
+    ----------
+    .. [1] Wei, Zhou, Li, Xu: Class-imbalanced complementary-label learning via weighted loss (Neural Networks 2023).
 
     Examples
     --------
     >>> import torch
+    >>> from wcll.functional import wcll
     >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     >>> wcll(logits, torch.tensor([1, 0]), weight=[0.8, 1.1, 1.1])
     tensor(0.3523)
