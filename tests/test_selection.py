@@ -11,7 +11,6 @@ from wcll.checks import InputError
 from wcll.evaluation import (
     Confusion,
     Figure,
-    Judge,
     checkpoints,
     complementary_table,
     label_free_accuracy,
@@ -21,7 +20,7 @@ from wcll.evaluation import (
     zero_one_risk,
 )
 from wcll.evaluation.selection import CHECKPOINTS
-from wcll.labels import imbalance_counts, make_complementary
+from wcll.labels import Belief, imbalance_counts, make_complementary
 from wcll.labels.transition import biased_transition, inverse_size_transition, uniform_transition
 
 K = 10
@@ -49,7 +48,7 @@ def test_interval_of_balanced_accuracy_covers_and_is_narrow(n, widest, p, minori
     figures = []
     for seed in range(TABLES):
         table, totals = simulated(n, p, minority, seed, "inverse-size")
-        figures.append(label_free_confusion(table, Judge.inverse_size(totals), draws=300).balanced_accuracy)
+        figures.append(label_free_confusion(table, Belief.of("inverse-size", totals), draws=300).balanced_accuracy)
     covered = np.mean([figure.low <= 0.85 <= figure.high for figure in figures])
     assert covered >= 0.88
     assert np.median([figure.high - figure.low for figure in figures]) <= widest
@@ -59,7 +58,7 @@ def test_interval_of_balanced_accuracy_covers_and_is_narrow(n, widest, p, minori
 @settings
 @pytest.mark.parametrize("n", [2000, 6000])
 def test_uniform_labels_with_their_own_counts_are_too_few(n, p, minority):
-    judge = Judge(uniform_transition(K), "assumed")
+    judge = Belief(uniform_transition(K), "assumed")
     verdicts = []
     for seed in range(TABLES):
         table, _ = simulated(n, p, minority, seed, "uniform")
@@ -72,7 +71,7 @@ def test_shares_solved_from_training_counts_carry_their_error():
     found = []
     for seed in range(100):
         table, totals = simulated(2000, 5, EVEN, seed, "uniform")
-        found.append(label_free_confusion(table, Judge.uniform(totals), draws=300).balanced_accuracy)
+        found.append(label_free_confusion(table, Belief.of("uniform", totals), draws=300).balanced_accuracy)
     usable = [figure for figure in found if figure.verdict == "ok"]
     assert len(usable) <= 50
     assert all(figure.verdict != "the assumed Q does not fit" for figure in found)
@@ -83,7 +82,7 @@ def test_a_wrong_q_is_accused():
     y = rng.integers(0, K, 20_000)
     ybar = make_complementary(y, biased_transition(K, strength="strong", random_state=0), random_state=1)
     found = label_free_confusion(
-        complementary_table(ybar, (y + 1) % K, K), Judge.known(uniform_transition(K), [1 / K] * K)
+        complementary_table(ybar, (y + 1) % K, K), Belief.true(uniform_transition(K), [1 / K] * K)
     )
     assert "the assumed Q does not fit" in {figure.verdict for figure in found.recall}
 
@@ -95,14 +94,14 @@ def test_estimates_meet_the_truth_on_a_large_hold_out():
     predicted = np.where(rng.random(len(y)) < 0.8, y, rng.integers(0, 3, len(y)))
     q = inverse_size_transition(sizes)
     ybar = make_complementary(y, q, random_state=0)
-    found = label_free_confusion(complementary_table(ybar, predicted, 3), Judge.known(q, sizes / sizes.sum()))
+    found = label_free_confusion(complementary_table(ybar, predicted, 3), Belief.true(q, sizes / sizes.sum()))
     truth = Confusion.of(y, predicted, 3)
     assert found.accuracy.value == pytest.approx(truth.accuracy, abs=0.01)
     assert found.balanced_accuracy.value == pytest.approx(truth.balanced_accuracy, abs=0.01)
     assert found.macro_f1.value == pytest.approx(truth.macro_f1, abs=0.01)
     assert [figure.value for figure in found.recall] == pytest.approx(truth.recall, abs=0.02)
     assert found.joint == pytest.approx(truth.counts / truth.counts.sum(), abs=0.01)
-    assert (found.transition_source, found.prior_source, found.n) == ("known", "known", len(y))
+    assert (found.belief.transition_source, found.belief.prior_source, found.n) == ("true", "true", len(y))
     direct, _ = label_free_accuracy(ybar, predicted, q)
     assert found.accuracy.value == pytest.approx(direct)
     assert 1 - zero_one_risk(complementary_table(ybar, predicted, 3), q) == pytest.approx(direct)
@@ -117,20 +116,10 @@ def test_verdicts():
     assert Figure(0.5, float("-inf"), float("inf")).verdict == "too few labels"
 
 
-def test_judges_say_what_they_know():
-    totals = [300, 200, 100]
-    assert (Judge.uniform(totals).transition_source, Judge.uniform(totals).prior_source) == ("assumed", "estimated")
-    assert Judge.inverse_size(totals).transition_source == "estimated"
-    known = Judge.known(uniform_transition(3), [0.2, 0.3, 0.5])
-    again = Judge.from_dict(known.to_dict())
-    assert np.array_equal(again.transition, known.transition)
-    assert again.prior_source == "known"
-
-
 @pytest.mark.parametrize("table", [np.zeros((3, 3)), np.ones((2, 3)), np.full((3, 3), 0.5), -np.eye(3)])
 def test_bad_tables(table):
     with pytest.raises(InputError, match="table: expected counts of shape"):
-        label_free_confusion(table, Judge.uniform([1, 1, 1]))
+        label_free_confusion(table, Belief.of("uniform", [1, 1, 1]))
 
 
 @given(st.integers(1, 500))

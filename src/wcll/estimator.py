@@ -25,6 +25,7 @@ from wcll.checks import (
     InputError,
     InputTypeError,
     IntArray,
+    choice,
     non_negative,
     positive,
     sample_weights,
@@ -32,15 +33,15 @@ from wcll.checks import (
 )
 from wcll.evaluation import label_free_accuracy
 from wcll.inputs import check_features, check_labels, seed_of, split_sets, to_tensor
+from wcll.labels import Belief
 from wcll.labels.statistics import label_totals, observed_marginal
-from wcll.labels.weights import ClassWeights
+from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
 from wcll.models import ModelChoice, RunStack, UserStack, build_model, predict_logits
 from wcll.models.stack import named
 from wcll.persistence import plain_setting, read_model, write_model
 from wcll.streams import stream_seed
 from wcll.training import Engine, RunGroup, RunLoss, Training, make_engine, place, torch_threads, train
-from wcll.training.context import assume
 
 
 def _has_probabilities(self: ComplementaryClassifier) -> bool:
@@ -108,10 +109,12 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     classes_ : array of shape (k,)
     history_ : list of dict
         A row an epoch: ``epoch``, ``loss``, ``seconds``.
+    belief_ : wcll.labels.Belief
+        What was believed of the labels: Q, class shares and weights, each with its source; ``print`` says it in words.
     transition_ : array of shape (k, k)
-        The Q that was assumed.
+        Its Q.
     weights_ : ClassWeights or None
-        The class weights, and which pi they were made from.
+        Its class weights, and which pi they were made from.
     n_features_in_, n_iter_ : int
 
     Examples
@@ -131,6 +134,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     network_: RunStack
     state_: dict[str, torch.Tensor]
     fitted_: dict[str, Any]
+    belief_: Belief
     weights_: ClassWeights | None
 
     def __init__(  # noqa: PLR0913
@@ -259,14 +263,16 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             features, labels, weight = split_sets(features, labels, weight)
         totals = label_totals(labels.values, n_classes, weight) + (self.label_totals_ if part and go_on else 0.0)
         unseen = 0.5 if part and not totals.all() else 0.0  # half a label each, until every class was named
-        assumed = assume(totals + unseen, self.transition, self.weights, spec)
+        belief = Belief.of(self.transition, totals + unseen)
+        belief = belief.with_weights(self._class_weights(belief, spec))
         scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if np.ptp(weight) else None
         targets = Targets.of(torch.as_tensor(labels.values), n_classes, scaled, float(weight.mean()))
         if not go_on:
             self.seed_, self.classes_ = seed_of(self.random_state), labels.classes
         self.history_ = [*self.history_] if go_on else []
         self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link}
-        self.label_totals_, self.transition_, self.weights_ = totals, assumed.transition, assumed.weights
+        self.label_totals_, self.belief_ = totals, belief
+        self.transition_, self.weights_ = belief.transition, belief.weights
         model: ModelChoice = self.model
         if go_on and isinstance(self.network_, UserStack):
             model = self.network_.module  # it is copied, with all that it has become
@@ -281,9 +287,24 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             epochs=epochs,
             mean_losses=True,
         )
-        loss = RunLoss(spec, tuple(options.items()), assumed.context(spec), 0, 1)
+        loss = RunLoss(spec, tuple(options.items()), spec.told(belief), 0, 1)
         x = to_tensor(features, dtype, torch.device("cpu"))
         return RunGroup(x, targets, self.seed_, [self.lr], [loss]), training
+
+    def _class_weights(self, belief: Belief, spec: LossSpec) -> ClassWeights | None:
+        """The weights that were asked for, from the shares of the labels."""
+        scheme, marginal = self.weights, belief.marginal
+        if isinstance(scheme, str) and choice("weights", scheme, ["auto", *WEIGHTINGS]) == "auto":
+            scheme = spec.auto_weights
+        if scheme is None:
+            return None
+        pi: PiSource = "recovered"
+        if isinstance(scheme, str) and not marginal.all():
+            absent = f"class {int(marginal.argmin())} never occurs as a complementary label"
+            warnings.warn(f"{absent}: weights come from the observed shares", stacklevel=5)
+            pi = "observed"
+        assert belief.totals is not None
+        return weights_of_marginal(scheme, marginal, float(belief.totals.sum()), pi=pi)
 
     def _go_on(self, engine: Engine) -> None:
         """Put an engine where the last training ended; one of another kind starts with fresh moments."""
@@ -375,7 +396,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             "image_bytes": bool(getattr(self, "image_bytes_", False)),
             "fitted": {**self.fitted_, "model": settings["model"]},
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
-            "transition": self.transition_.tolist(),
+            "belief": self.belief_.to_dict(),
             "weights": self.weights_ and self.weights_.to_dict(),
             "label_totals": self.label_totals_.tolist(),
             "history": self.history_,
@@ -396,9 +417,13 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             self.image_shape_, self.image_bytes_ = tuple(header["input_shape"]), header["image_bytes"]
         if header["feature_names"]:
             self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-        self.transition_ = np.array(header["transition"])
         self.weights_ = header["weights"] and ClassWeights.from_dict(header["weights"])
         self.label_totals_ = np.array(header["label_totals"])
+        if "belief" in header:
+            belief = Belief.from_dict(header["belief"])
+        else:  # a file of before sources were kept
+            belief = Belief.given(header["transition"], self.label_totals_)
+        self.belief_, self.transition_ = belief.with_weights(self.weights_), belief.transition
         self.history_, self.n_iter_ = header["history"], len(header["history"])
         self.fitted_ = header["fitted"]
         dtype, device = place(self.dtype, self.device)

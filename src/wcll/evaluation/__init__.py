@@ -1,7 +1,6 @@
 """How good a model is: with true labels (for the end), and without any."""
 
 from wcll.evaluation.confusion import Figure, LabelFreeConfusion, complementary_table, label_free_confusion
-from wcll.evaluation.judge import Judge
 from wcll.evaluation.label_free import (
     AccuracyScorer,
     LogLikelihoodScorer,
@@ -19,7 +18,6 @@ __all__ = [
     "Choice",
     "Confusion",
     "Figure",
-    "Judge",
     "LabelFreeConfusion",
     "LogLikelihoodScorer",
     "accuracy_scorer",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from wcll.checks import FloatArray, InputError, IntArray, class_indices, inverse_transition, numeric, same_length
-from wcll.evaluation.judge import Judge, Source
+from wcll.labels.beliefs import Belief
 
 Verdict = Literal["ok", "too few labels", "the assumed Q does not fit"]
 
@@ -48,8 +48,7 @@ class LabelFreeConfusion:
     balanced_accuracy: Figure
     macro_f1: Figure
     recall: tuple[Figure, ...]
-    transition_source: Source
-    prior_source: Source
+    belief: Belief  #: that all of it rests on
     n: int
 
 
@@ -68,7 +67,7 @@ def tables_of(labels: Tensor, predicted: Tensor, n_classes: int) -> Tensor:
     return torch.bincount(pairs.flatten(), minlength=len(predicted) * cells).view(-1, n_classes, n_classes)
 
 
-def label_free_confusion(table: ArrayLike, judge: Judge, *, draws: int = 1000, seed: int = 0) -> LabelFreeConfusion:
+def label_free_confusion(table: ArrayLike, belief: Belief, *, draws: int = 1000, seed: int = 0) -> LabelFreeConfusion:
     r"""Estimate the ordinary confusion table from ``table[ybar, prediction]`` counts.
 
     As :math:`N = Q^\top J` in expectation, the plain inverse :math:`J = (Q^\top)^{-1} N` is unbiased. With class shares
@@ -80,26 +79,25 @@ def label_free_confusion(table: ArrayLike, judge: Judge, *, draws: int = 1000, s
     from counts.
 
     >>> table = np.array([[0, 50, 50], [50, 0, 50], [50, 50, 0]])  # nobody predicts what a label rules out
-    >>> found = label_free_confusion(table, Judge.uniform([100, 100, 100]))
+    >>> found = label_free_confusion(table, Belief.of("uniform", [100, 100, 100]))
     >>> found.accuracy.value, found.accuracy.verdict
     (1.0, 'ok')
     """
     counts = numeric("table", table)
-    k = len(judge.transition)
+    k = len(belief.transition)
     if counts.shape != (k, k) or (counts < 0).any() or (counts != np.rint(counts)).any() or not counts.any():
         raise InputError("table", f"counts of shape ({k}, {k}), not all 0", f"shape {counts.shape}")
     n = int(counts.sum())
     rng = np.random.default_rng(seed)
     shares = counts / n
     sampled = rng.multinomial(n, shares.ravel(), size=draws).reshape(draws, k, k) / n
-    inverse = inverse_transition(judge.transition)
-    prior, priors = judge.priors(shares.sum(axis=1), sampled.sum(axis=2), rng)
+    inverse = inverse_transition(belief.transition)
+    prior, priors = belief.priors(shares.sum(axis=1), sampled.sum(axis=2), rng)
     value = _figures(shares[None], inverse, prior[None])
     spread = _figures(sampled, inverse, priors)
     figures = {name: _intervals(value[name][0], spread[name]) for name in value}
     (accuracy,), (balanced,), (f1,) = figures["accuracy"], figures["balanced_accuracy"], figures["macro_f1"]
-    sources = judge.transition_source, judge.prior_source
-    return LabelFreeConfusion(inverse.T @ shares, accuracy, balanced, f1, tuple(figures["recall"]), *sources, n)
+    return LabelFreeConfusion(inverse.T @ shares, accuracy, balanced, f1, tuple(figures["recall"]), belief, n)
 
 
 def _figures(shares: FloatArray, inverse: FloatArray, prior: FloatArray) -> dict[str, FloatArray]:

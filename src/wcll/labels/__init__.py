@@ -1,5 +1,6 @@
 """Complementary labels: imbalance, transition matrices, drawing, what labels alone tell, class weights."""
 
+from wcll.labels.beliefs import FAMILIES, Belief
 from wcll.labels.draw import check_mask, make_complementary, to_mask, to_pairs
 from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, make_imbalance, step_counts
 from wcll.labels.statistics import (
@@ -26,8 +27,10 @@ from wcll.labels.transition import (
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, class_weights, eq13, resample
 
 __all__ = [
+    "FAMILIES",
     "TRANSITIONS",
     "WEIGHTINGS",
+    "Belief",
     "ClassWeights",
     "Estimate",
     "InverseSizeRecovery",

@@ -75,6 +75,7 @@ class WeightContext:
 
 
 WEIGHTINGS: Functions[Callable[[WeightContext], FloatArray]] = Functions("weights")
+BY_PI = ("wcll", "wcll-bias")  #: schemes that are made of pi
 
 
 def eq13(pi: ArrayLike) -> FloatArray:

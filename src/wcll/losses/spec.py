@@ -11,7 +11,10 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, choice
+from wcll.checks import InputError, choice, inverse_transition
+from wcll.labels import Belief
+from wcll.labels.transition import normalised
+from wcll.labels.weights import weights_of_marginal
 from wcll.losses.arguments import Array, Transition, as_transition, per_class
 from wcll.losses.targets import Targets
 from wcll.registry import Registry
@@ -95,6 +98,21 @@ class LossSpec:
     def weighted(self) -> bool:
         """Whether class weights apply."""
         return "weight" in self.context
+
+    def told(self, belief: Belief) -> Context:
+        """What the loss may take of what is believed of its training labels."""
+        prior, weights, marginal = None, belief.weights, belief.marginal
+        if "prior" in self.context:
+            prior = normalised((marginal @ inverse_transition(belief.transition)).clip(0.0))
+        if weights is None and self.context.get("weight"):
+            weights = weights_of_marginal([1.0] * len(marginal), marginal, 1.0)  # wcll without weights: FREE
+        return Context(
+            weight=None if weights is None else weights.values,
+            transition=belief.transition,
+            marginal=marginal,
+            prior=prior,
+            pi=marginal if weights is None or weights.pi is None else weights.pi,
+        )
 
     def bind(self, context: Context, **options: Any) -> BoundLoss:
         """The loss as a function of logits and targets alone, its keywords taken from the context.

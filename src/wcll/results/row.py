@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray, choice
-from wcll.evaluation import METRICS, Confusion, Judge, zero_one_risk
+from wcll.evaluation import METRICS, Confusion, zero_one_risk
+from wcll.labels import Belief
 from wcll.losses import LOSSES
 
 HISTORY = (
@@ -90,9 +91,9 @@ class Row:
         return -np.array([math.nan if score is None else score for score in scores])
 
     @property
-    def judge(self) -> Judge:
+    def judge(self) -> Belief:
         """What selection was told of Q and the class shares."""
-        return Judge.from_dict(self.history["judge"])
+        return Belief.from_dict(self.history["judge"])
 
 
 def _rare(sizes: IntArray) -> BoolArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from wcll.checks import FloatArray, IntArray
-from wcll.evaluation import Judge
+from wcll.labels import Belief
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Task:
     valid: Weak | None
     test: Clean
     limit: Ordinary | None  #: only for the upper limit
-    judge: Judge
+    judge: Belief  #: what selection believes of the held-out labels
     declared: Declared
     scale: float  #: samples are kept as stored; divided by this they are numbers from 0 to 1 (for images)
     data: dict[str, str | bool]  #: which data: fingerprint, official or not
@@ -74,7 +74,7 @@ class View:
     data: Weak | Ordinary
     valid: Weak | None
     unlabelled: Tensor  #: the test images
-    judge: Judge
+    judge: Belief  #: what selection believes of the held-out labels
     declared: Declared
     scale: float
 

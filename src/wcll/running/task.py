@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from wcll.checks import FloatArray, IntArray, inverse_transition
+from wcll.checks import IntArray, inverse_transition
 from wcll.datasets import Dataset
-from wcll.evaluation import Judge
-from wcll.labels.transition import normalised
-from wcll.labels.weights import ClassWeights, resample, weights_of_marginal
+from wcll.labels import Belief
+from wcll.labels.weights import resample, weights_of_marginal
 from wcll.losses import LOSSES, Context
 from wcll.running.containers import Clean, Declared, Ordinary, Task, Weak
 from wcll.running.sampling import Draw, draw_samples
 from wcll.suites.trial import Trial
-from wcll.training.context import assume
 
 
 def make_task(trial: Trial, dataset: Dataset) -> Task:
@@ -44,20 +42,14 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
 def loss_context(trial: Trial, labels: IntArray, declared: Declared) -> Context:
     """What the loss of a trial is told: what its labels tell, and what the trial says is declared."""
     totals = np.bincount(labels, minlength=len(declared.sizes)).astype(np.float64)
-    told = declared.transition if trial.assume == "true" else trial.assume
-    spec = LOSSES[trial.loss]
-    return assume(totals, told, _weights(trial, totals, declared.sizes), spec).context(spec)
-
-
-def _weights(trial: Trial, totals: FloatArray, sizes: IntArray) -> ClassWeights | None:
-    scheme = trial.weights
-    if scheme == "auto":
-        scheme = LOSSES[trial.loss].auto_weights
-    if scheme is None:
-        return None
-    options: dict[str, Any] = {k: getattr(trial, k) for k in ("pi", "bias", "beta") if getattr(trial, k) is not None}
-    marginal, n = normalised(totals), float(totals.sum())
-    return weights_of_marginal(scheme, marginal, n, sizes=sizes, random_state=trial.seed, **options)
+    belief = Belief.of(declared.transition if trial.assume == "true" else trial.assume, totals)
+    weights = None
+    if trial.weighting is not None:
+        given = {name: getattr(trial, name) for name in ("pi", "bias", "beta")}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        options |= {"sizes": declared.sizes, "random_state": trial.seed}
+        weights = weights_of_marginal(trial.weighting, belief.marginal, float(totals.sum()), **options)
+    return LOSSES[trial.loss].told(belief.with_weights(weights))
 
 
 def _resampled_rows(trial: Trial, y: IntArray, ybar: IntArray) -> IntArray:
@@ -71,9 +63,8 @@ def _resampled_rows(trial: Trial, y: IntArray, ybar: IntArray) -> IntArray:
     return rows
 
 
-def _judge(trial: Trial, draw: Draw) -> Judge:
+def _judge(trial: Trial, draw: Draw) -> Belief:
     """What selection is told, from the labels as they were drawn: held-out ones are not resampled."""
     if trial.judge == "true":
-        return Judge.known(draw.transition, draw.shares)
-    totals = np.bincount(draw.train.ybar, minlength=len(draw.sizes)).astype(np.float64)
-    return Judge.inverse_size(totals) if trial.judge == "inverse-size" else Judge.uniform(totals)
+        return Belief.true(draw.transition, draw.shares)
+    return Belief.of(trial.judge, np.bincount(draw.train.ybar, minlength=len(draw.sizes)))

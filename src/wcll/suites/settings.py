@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from wcll.checks import InputError, choice
+from wcll.labels import FAMILIES
 from wcll.losses import LOSSES
 from wcll.models import MODELS
 from wcll.models.stack import named
@@ -45,7 +46,7 @@ def setting(
 IMBALANCES = ("eq6", "long-tailed", "step", "none")
 BY_LABEL = ("ybar", "ybar-inverse")  #: what is imbalanced where samples are kept by their complementary labels
 IMBALANCED = ("y", "selector", *BY_LABEL)
-BELIEFS = ("uniform", "inverse-size", "true")
+BELIEFS = (*FAMILIES, "true")
 RESAMPLINGS = ("over", "under", "over-by-y", "under-by-y")
 OPTIMISERS = ("adam",)
 DTYPES = ("float32", "float64")

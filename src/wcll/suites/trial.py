@@ -10,7 +10,7 @@ from typing import Any
 
 from wcll.checks import InputError, choice
 from wcll.labels.transition import TRANSITIONS
-from wcll.labels.weights import PI_SOURCES, WEIGHTINGS
+from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES
 from wcll.suites import settings as read
 from wcll.suites.settings import BY_LABEL, Options, Role, Setting, setting
@@ -116,6 +116,24 @@ class Trial:
     def key(self) -> str:
         """The identity of the result."""
         return key_of(self.config())
+
+    @property
+    def weighting(self) -> str | None:
+        """The scheme of its class weights, if it has any."""
+        return LOSSES[self.loss].auto_weights if self.weights == "auto" else self.weights
+
+    @property
+    def told(self) -> list[str]:
+        """What its loss is told that others must find out."""
+        facts = {
+            "the true Q": self.assume == "true" and self._takes("transition"),
+            "the selector's family": self.assume not in ("uniform", "true") and self._takes("transition"),
+            "the class sizes": self.weighting in BY_PI and self.pi == "declared",
+        }
+        return [fact for fact, is_told in facts.items() if is_told]
+
+    def _takes(self, name: str) -> bool:
+        return name in LOSSES[self.loss].context
 
     @property
     def ordinary(self) -> bool:

@@ -164,7 +164,7 @@ class CapturedRuns(Engine):
                 with torch.cuda.stream(side):  # targets are each stack's own: they keep what losses derive from them
                     stack(x, self.targets[g][self.rows[g]], self.place)
                 turn += 1
-        for side in self.streams:
+        for side in self.streams[:turn]:
             main.wait_stream(side)
         held.clear()
         self.place += 1

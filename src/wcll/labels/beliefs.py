@@ -1,0 +1,137 @@
+"""What is believed of complementary labels: Q, class shares and weights, each with where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wcll.checks import FloatArray, InputError, distribution, inverse_transition, numeric, transition_matrix
+from wcll.labels.statistics import solve_pi
+from wcll.labels.transition import complementary_prior, normalised, transition_from_pi, uniform_transition
+from wcll.labels.weights import ClassWeights
+from wcll.registry import Functions
+
+#: The user's own, of a family that is taken for granted, fitted to the labels, or known because it made them.
+Source = Literal["given", "assumed", "estimated", "true"]
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Q and the ordinary class shares, each with its source, and the class weights that are made of them.
+
+    ``prior=None`` takes the shares from the held-out labels' own counts.
+
+    >>> print(Belief.of("inverse-size", [50, 30, 20]))
+    Q estimated from label counts, told the family: inverse-size; class shares estimated from label counts
+    """
+
+    transition: FloatArray  #: ``Q[y, ybar]``
+    transition_source: Source
+    prior: FloatArray | None = None  #: P(y)
+    prior_source: Source = "estimated"
+    totals: FloatArray | None = None  #: the label counts that it was formed from
+    family: str | None = None  #: the family of Q: a name of FAMILIES
+    weights: ClassWeights | None = None  #: of classes, with the pi that they are made from and its source
+
+    @staticmethod
+    def of(told: str | ArrayLike | None, totals: ArrayLike) -> Belief:
+        """What the label counts ``totals`` and a user tell: the family of Q (uniform if None), or a matrix."""
+        counts = numeric("totals", totals)
+        shares = normalised(counts)
+        if shares.max() > 1 - 1e-12:
+            one = f"one class, {int(shares.argmax())}, for every sample"
+            raise InputError("y", "labels of at least two classes", one)
+        if told is None or isinstance(told, str):
+            belief = FAMILIES[told or "uniform"](counts)
+        else:
+            belief = Belief.given(transition_matrix(told, len(counts)), counts)
+        impossible = np.flatnonzero((shares > 0) & (belief.transition.max(axis=0) == 0))
+        if impossible.size:
+            k = int(impossible[0])
+            raise InputError("transition", f"some chance of the label {k}, which occurs", "0 for every class")
+        return belief
+
+    @staticmethod
+    def true(transition: ArrayLike, prior: ArrayLike) -> Belief:
+        """Both are known, as in a simulation."""
+        matrix = transition_matrix(transition)
+        return Belief(matrix, "true", distribution("prior", prior, len(matrix)), "true")
+
+    @staticmethod
+    def given(transition: ArrayLike, totals: ArrayLike, source: Source = "given", family: str | None = None) -> Belief:
+        """Q as it is told; the shares solve prior Q = label shares, where Q has an inverse."""
+        matrix, counts = transition_matrix(transition), numeric("totals", totals)
+        try:
+            prior = normalised(counts) @ inverse_transition(matrix)
+        except InputError:  # a loss may do without: whoever asks for shares is told
+            prior = None
+        return Belief(matrix, source, prior, "estimated", counts, family)
+
+    @property
+    def marginal(self) -> FloatArray:
+        """The shares of the labels that it was formed from."""
+        assert self.totals is not None
+        return normalised(self.totals)
+
+    def with_weights(self, weights: ClassWeights | None) -> Belief:
+        """The same with class weights."""
+        return replace(self, weights=weights)
+
+    def priors(self, own: FloatArray, draws: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """The class shares, and their values in bootstrap draws; ``own`` and ``draws`` are held-out label shares.
+
+        Shares that were solved from label counts by the inverse of Q carry the error of that, which is large.
+        """
+        if self.prior is None:
+            inverse = inverse_transition(self.transition)
+            return own @ inverse, draws @ inverse
+        if self.totals is None or self.transition_source == "estimated":
+            return self.prior, np.broadcast_to(self.prior, draws.shape)
+        n = int(self.totals.sum())
+        again = rng.multinomial(n, self.marginal, size=len(draws)) / n
+        return self.prior, again @ inverse_transition(self.transition)
+
+    def __str__(self) -> str:
+        words = {
+            "assumed": f"assumed: {self.family} labels",
+            "estimated": f"estimated from label counts, told the family: {self.family}",
+        }
+        shares = "estimated from label counts" if self.prior_source == "estimated" else self.prior_source
+        return f"Q {words.get(self.transition_source, self.transition_source)}; class shares {shares}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and names, for JSON; weights are not part of it."""
+        values = {name: value for name, value in asdict(self).items() if name != "weights"}
+        return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+
+    @staticmethod
+    def from_dict(plain: dict[str, Any]) -> Belief:
+        """What :meth:`to_dict` wrote, now or before families were named."""
+        fields: dict[str, Any] = {k: np.array(v) if isinstance(v, list) else v for k, v in plain.items()}
+        for name in ("transition_source", "prior_source"):
+            fields[name] = "true" if fields[name] == "known" else fields[name]
+        by_source = {"assumed": "uniform", "estimated": "inverse-size"}
+        return Belief(**{"family": by_source.get(fields["transition_source"]), **fields})
+
+
+#: What may be assumed of Q: a function of the label counts. Names that the user's ``transition`` and suites may take.
+FAMILIES: Functions[Callable[[FloatArray], Belief]] = Functions("transition")
+
+
+@FAMILIES.add("uniform")
+def uniform_belief(totals: ArrayLike) -> Belief:
+    """Every class but the true one is named equally often."""
+    counts = numeric("totals", totals)
+    return Belief.given(uniform_transition(len(counts)), counts, "assumed", "uniform")
+
+
+@FAMILIES.add("inverse-size")
+def inverse_size_belief(totals: ArrayLike) -> Belief:
+    """Labels of the inverse-size selector: Q and the shares are both recovered from the label counts."""
+    counts = numeric("totals", totals)
+    pi = solve_pi(normalised(counts))
+    return Belief(transition_from_pi(pi), "estimated", complementary_prior(pi), "estimated", counts, "inverse-size")
