@@ -1,11 +1,12 @@
 """The engine against plain loops, on MNIST's shape: 28 runs (7 losses x 4 rates) of a linear model.
 
-    python benchmarks/engine.py [--repeats 5] [--epochs 5]
+    python benchmarks/engine.py [--repeats 5] [--epochs 5] [--before CHECKOUT]
 
 Prints ``ratio: N``, the time of the FASTEST plain loop over that of the fastest engine, both for the same 28 runs. A
 plain loop trains run after run from tensors in memory with torch.optim.Adam: in one process with one thread, with two
 threads, or in two processes of one thread each that share the runs. The engine trains all runs at once, likewise in one
-process or in two. All variants are interleaved; medians over repeats are compared.
+process or in two. All variants are interleaved; medians over repeats are compared. ``--before`` takes the engine of
+another checkout among them, each in a process of its own with one thread, and prints how much slower this one is.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ import multiprocessing
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from wcll.losses import LOSSES, Context, Targets
 from wcll.losses.softmax import softmax
-from wcll.training.engines import RunGroup, RunLoss, Training
+from wcll.training import RunGroup, RunLoss, Training
 from wcll.training.linear import LinearRuns, _products
 
 N, FEATURES, CLASSES, BATCH = 10_000, 784, 10, 256
@@ -85,7 +89,7 @@ def make_engine(runs: list[tuple[str, float]]) -> LinearRuns:
         start, stop = stop, stop + len(list(same))
         losses.append(RunLoss(LOSSES[name], (), context(name), start, stop))
     training = Training({"name": "linear"}, CLASSES, 1.0, BATCH, DECAY, torch.float32, torch.device("cpu"))
-    return LinearRuns([RunGroup(x, ybar, 0, [rate for _, rate in runs], losses)], training)
+    return LinearRuns([RunGroup(x, Targets.of(ybar, CLASSES), 0, [rate for _, rate in runs], losses)], training)
 
 
 Work = Callable[[list[tuple[str, float]], int], None]
@@ -130,6 +134,16 @@ def two_processes(work: Work, epochs: int) -> float:
     return seconds
 
 
+def in_checkout(checkout: Path, epochs: int) -> float:
+    """Seconds of the engine of a checkout in a new process with one thread, after a short warm-up."""
+    code = f"import engine; engine.engine(engine.RUNS, 1); print(engine.one_process(engine.engine, 1, {epochs}))"
+    path = os.pathsep.join([str(checkout / "src"), str(checkout / "benchmarks")])
+    run = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    return float(run.stdout)
+
+
 def seconds_of(function: Callable[[], object], repeats: int = 200) -> float:
     """Median seconds of one call."""
     times = []
@@ -152,11 +166,10 @@ def split() -> dict[str, float]:
         _products(runs.slope, x, runs.optimiser.gradient)
 
     def losses() -> None:
-        targets, logits, slope = runs._targets(), runs._by_run(runs.logits), runs._by_run(runs.slope)
+        targets, logits, slope = runs.labels.of(runs.rows), runs._by_run(runs.logits), runs._by_run(runs.slope)
         p = softmax(logits)
         for loss in runs.losses:
-            part = slice(loss.start, loss.stop)
-            slope[:, part] = loss.gradient(logits[:, part], p[:, part], targets)
+            slope[:, loss.runs] = loss.gradient(logits[:, loss.runs], p[:, loss.runs], targets)
 
     with torch.no_grad():
         parts = {"products": seconds_of(products), "losses": seconds_of(losses)}
@@ -171,6 +184,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--before", type=Path, help="a checkout of an earlier commit")
     options = parser.parse_args()
     epochs = options.epochs
     variants: dict[str, Callable[[], float]] = {
@@ -181,6 +195,11 @@ def main() -> None:
         "engine, 2 threads": lambda: one_process(engine, 2, epochs),
         "engine, 2 processes": lambda: two_processes(engine, epochs),
     }
+    if options.before:
+        variants |= {
+            "before": lambda: in_checkout(options.before, epochs),
+            "now": lambda: in_checkout(Path(__file__).parents[1], epochs),
+        }
     times: dict[str, list[float]] = {name: [] for name in variants}
     one_process(plain_loop, 1, 1)  # warm up
     for _ in range(options.repeats):
@@ -199,6 +218,8 @@ def main() -> None:
     print(f"{platform.machine()}, {os.cpu_count()} cores; torch {torch.__version__}, numpy {np.__version__}")
     plain = min(value for name, value in medians.items() if name.startswith("plain"))
     fast = min(value for name, value in medians.items() if name.startswith("engine"))
+    if options.before:
+        print(f"now / before: {medians['now'] / medians['before']:.2f}")
     print(f"ratio: {plain / fast:.1f}")
 
 

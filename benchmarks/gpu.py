@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
-from wcll.running.job import _group, _training
 
 from wcll.datasets import load_dataset
-from wcll.losses import LOSSES, Context
+from wcll.losses import LOSSES, Context, Targets
 from wcll.results.provenance import provenance
-from wcll.running.execute import Tasks, make_job, run_parts
-from wcll.running.plan import plan
+from wcll.running.execute import Tasks, run_jobs
+from wcll.running.plan import Job, plan
+from wcll.running.train import run_group, training_of
 from wcll.suites import parse_suite
+from wcll.training import RunGroup, RunLoss, Training
 from wcll.training.captured import STREAMS, CapturedRuns
-from wcll.training.engines import RunGroup, RunLoss, Training
 
 HERE = Path(__file__).parent
 CUDA = torch.device("cuda")
@@ -105,7 +105,8 @@ def network(runs: int = 16, steps: int = 46) -> dict[str, Any]:
     """Milliseconds of a run-step of cnn9 while many runs are under way, and where they go."""
     n = 256 * steps
     x, y = torch.randint(0, 256, (n, 3, 32, 32), dtype=torch.uint8), torch.randint(0, 5, (n,))
-    group = RunGroup(x, y, 0, [1e-4] * runs, [RunLoss(LOSSES["log"], (), Context(), 0, runs)])
+    loss = RunLoss(LOSSES["log"], (), Context(), 0, runs)
+    group = RunGroup(x, Targets.of(y, 5), 0, [1e-4] * runs, [loss])
     training = Training({"name": "cnn9"}, 5, 255.0, 256, 1e-4, torch.float32, CUDA)
     rate, found = matmul_rate(), {}
     for compiled in (False, True):
@@ -152,16 +153,16 @@ def _kernels(engine: CapturedRuns, runs: int) -> dict[str, float]:
 def agreement(data: Path) -> dict[str, Any]:
     """Final accuracies of linear runs, all of them in step and one by one, in float32 over ten seeds."""
     suite, tasks = parse_suite(AGREE, "agree"), Tasks(lambda name: load_dataset(name, data))
-    units = plan(list(suite.all_trials()), together=64)
-    parts = [(unit.trials, tasks.of(unit)) for unit in units]
-    together = {row.key: row for row in run_parts(parts, CUDA)}
-    alone = {row.key: row for trials, task in parts for t in trials for row in run_parts([([t], task)], CUDA)}
+    jobs = [(job, tasks.of(job)) for job in plan(list(suite.all_trials()), together=64)]
+    together = {row.key: row for row in run_jobs(jobs, CUDA)}
+    singles = [(Job((trial,)), task) for job, task in jobs for trial in job.trials]
+    alone = {row.key: row for single in singles for row in run_jobs([single], CUDA)}
     found = {}
     for loss in ("wcll", "log", "free", "forward"):
         keys = [key for key, row in together.items() if row.config["loss"] == loss]
         first, second = (np.array([rows[key].metrics["accuracy"] for key in keys]) for rows in (together, alone))
-        found[loss] = {"together": first.mean(), "alone": second.mean(), "seed_std": first.std(ddof=1),
-                       "largest_difference": np.abs(first - second).max()}  # fmt: skip
+        means = {"together": first.mean(), "alone": second.mean(), "seed_std": first.std(ddof=1)}
+        found[loss] = {**means, "largest_difference": np.abs(first - second).max()}
     return found
 
 
@@ -169,21 +170,20 @@ def precision(data: Path) -> dict[str, Any]:
     """Final test accuracies of cnn9 in bfloat16 and in float32 over five seeds."""
     suite, tasks = parse_suite(NETWORK, "network"), Tasks(lambda name: load_dataset(name, data))
     accuracy: dict[bool, dict[str, list[float]]] = {True: {}, False: {}}
-    for unit in plan(list(suite.all_trials()), together=64):
-        task = tasks.of(unit)
-        job = make_job(unit.trials, task)
+    for job in plan(list(suite.all_trials()), together=64):
+        task = tasks.of(job)
         for half, found in accuracy.items():
-            engine = CapturedRuns([_group(job)], _training(job, CUDA), half=half)
-            for _ in range(unit.trials[0].epochs):
+            engine = CapturedRuns([run_group(job, task.view)], training_of(job, task.view, CUDA), half=half)
+            for _ in range(job.first.epochs):
                 engine.run_epoch()
             right = engine.classify(0, engine.prepare(task.test.x)).cpu() == torch.as_tensor(task.test.y)
-            for trial, hits in zip(unit.trials, right, strict=True):
+            for trial, hits in zip(job.trials, right, strict=True):
                 found.setdefault(trial.loss, []).append(float(hits.float().mean()))
+    kinds = {"bfloat16": accuracy[True], "float32": accuracy[False]}
     return {
-        loss: {name: {"mean": np.mean(found[loss]), "std": np.std(found[loss], ddof=1)}
-               for name, found in (("bfloat16", accuracy[True]), ("float32", accuracy[False]))}
+        loss: {kind: {"mean": np.mean(f[loss]), "std": np.std(f[loss], ddof=1)} for kind, f in kinds.items()}
         for loss in accuracy[True]
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

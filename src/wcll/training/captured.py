@@ -36,12 +36,18 @@ class CapturedRuns(Engine):
     """
 
     def __init__(
-        self, groups: Sequence[RunGroup], training: Training, *, streams: int = STREAMS, compiled: bool = False
+        self,
+        groups: Sequence[RunGroup],
+        training: Training,
+        *,
+        streams: int = STREAMS,
+        half: bool = True,
+        compiled: bool = False,
     ) -> None:
         super().__init__(groups, training)
         device = training.device
         self.image = training.family is Family.IMAGE
-        self.half = self.image and training.dtype == torch.float32
+        self.half = half and self.image and training.dtype == torch.float32
         self.x = [group.x.to(device) for group in groups]
         self.targets = [group.targets.to(device) for group in groups]
         self.rows = torch.zeros(len(groups), self.batch_size, dtype=torch.int64, device=device)
