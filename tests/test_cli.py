@@ -14,7 +14,7 @@ import pytest
 
 from suites import heeds_control_c
 from wcll.checks import InputError, InputTypeError
-from wcll.cli.app import run
+from wcll.cli.app import COMMANDS, run
 from wcll.labels import inverse_size_transition, uniform_transition
 from wcll.losses import LOSSES
 
@@ -47,6 +47,21 @@ def test_methods_table(capsys):
 def test_no_arguments_show_the_help(capsys):
     assert run([]) == 0
     assert "simulate" in capsys.readouterr().out
+
+
+def test_the_help_lists_every_command(capsys):
+    assert run(["--help"]) == 0
+    shown = capsys.readouterr().out.split("Commands:")[1]
+    listed = dict(line.split(maxsplit=1) for line in shown.strip().splitlines())
+    assert listed == {name: text for name, (_, text) in COMMANDS.items()}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_help_of_its_own(name, capsys):
+    assert run([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"Usage: wcll {name} [OPTIONS]")
+    assert "completion" not in shown
 
 
 def test_simulate_npz(labels, tmp_path, capsys):
@@ -149,7 +164,7 @@ def bad(tmp_path, labels):
         (["simulate", y, *out, "--n-labels", "5"], "n_labels: expected from 1 to 4"),
         (["simulate", y, *out, "--noise", "1"], "--noise: expected a share"),
         (["simulate", y, *out, "--seed", "x"], "--seed"),
-        (["simulat"], "No such command 'simulat'"),
+        (["simulat"], "No such command 'simulat'. Did you mean 'simulate'?"),
         (["simulate"], "Missing"),
         (["methods", "--jsn"], "No such option"),
     ]  # fmt: skip

@@ -17,10 +17,23 @@ ROOT = SOURCE.parents[1]
 
 #: Rooms in the order that data flows; a room imports from earlier ones only.
 ORDER = [
-    *("checks", "streams", "registry", "atomic", "labels", "losses", "functional", "models", "training", "evaluation"),
+    *(
+        "errors",
+        "checks",
+        "streams",
+        "registry",
+        "atomic",
+        "labels",
+        "losses",
+        "functional",
+        "models",
+        "training",
+        "evaluation",
+    ),
     *("inputs", "persistence", "estimator", "datasets", "theory", "suites", "results"),
     *("running", "report", "paper", "cli", "__main__"),
 ]
+HEAVY = {"torch", "numpy", "sklearn", "scipy", "pandas"}
 FORBIDDEN = {"torchvision", "torchmetrics", "lightning", "pytorch_lightning"}
 
 modules = sorted(SOURCE.rglob("*.py"))
@@ -64,6 +77,24 @@ def test_import_is_light():
     code = f"import sys, wcll; wcll.losses, wcll.labels, wcll.functional; print([m for m in ({heavy}) if m in sys.modules])"
     assert in_a_new_process(code).strip() == "[]"
     assert in_a_new_process("import sys, wcll; print('torch' in sys.modules)").strip() == "False"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["simulat"], ["--jsn"]])
+def test_the_list_of_commands_is_light(arguments):
+    """Commands are loaded when they are called."""
+    code = f"import sys; from wcll.cli.app import run; run({arguments}); print({HEAVY} & set(sys.modules))"
+    assert in_a_new_process(code).splitlines()[-1] == "set()"
+
+
+def test_names_of_the_package_are_what_type_checkers_see():
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    seen = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    names = [alias.name for node in seen for line in node.body for alias in line.names]
+    assert sorted([*names, "__version__"]) == sorted(wcll.__all__)
+    assert all(getattr(wcll, name) is not None for name in wcll.__all__)
+    assert set(wcll.__all__) <= set(dir(wcll))
+    open_to_all = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert "__getattr__" not in open_to_all  # else a misspelt name would be Any to them
 
 
 def test_a_plain_source_tree_works():

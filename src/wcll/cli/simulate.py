@@ -6,15 +6,26 @@ import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
+from rich.markup import escape
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from wcll.labels import LabelSummary
+from wcll.atomic import check_target, replacing
+from wcll.checks import InputError, choice, positive
+from wcll.cli.files import load_npy, read_labels
+from wcll.cli.output import console, grid
+from wcll.labels import (
+    LabelSummary,
+    describe_labels,
+    imbalance_counts,
+    make_complementary,
+    make_imbalance,
+    make_transition,
+    noisy_transition,
+)
 
 
 @dataclass(frozen=True)
@@ -44,9 +55,6 @@ def simulate(  # noqa: PLR0913  (a command's options)
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Turn ordinary labels into complementary ones, and say what they tell of classes and priors."""
-    from wcll.atomic import check_target, replacing
-    from wcll.checks import InputError
-
     check_target(out, "--out")
     if out.exists() and not force:
         raise InputError("--out", "a new file", f"{out}, which exists", "add --force to replace it")
@@ -80,11 +88,6 @@ def _simulate(
     n_majority: int | None,
     seed: int,
 ) -> Simulation:
-    import numpy as np
-
-    from wcll.checks import InputError
-    from wcll.cli.files import load_npy, read_labels
-    from wcll.labels import describe_labels, make_complementary, make_transition, noisy_transition
 
     classes, y = np.unique(read_labels(path, column), return_inverse=True)
     if len(classes) < 2:
@@ -111,8 +114,6 @@ def _simulate(
 
 def _positions(minority: str, classes: NDArray[Any]) -> list[int]:
     """Class indices of the names that the user listed."""
-    from wcll.checks import choice
-
     names = [str(name) for name in classes]
     return [names.index(choice("--minority", name.strip(), names)) for name in minority.split(",")]
 
@@ -121,10 +122,6 @@ def _subsample(
     y: NDArray[np.int64], minority: list[int], p: float, n_majority: int | None, seed: int
 ) -> NDArray[np.int64]:
     """Samples that follow Eq. 6; without ``n_majority`` as many as the classes allow."""
-    import numpy as np
-
-    from wcll.checks import positive
-    from wcll.labels import imbalance_counts, make_imbalance
 
     have = np.bincount(y)
     share = np.ones(len(have))
@@ -137,8 +134,6 @@ def _subsample(
 
 
 def _write(path: Path, suffix: str, simulation: Simulation) -> None:
-    import numpy as np
-
     if suffix == ".npz":
         with path.open("wb") as file:
             np.savez(file, index=simulation.kept, ybar=simulation.ybar, classes=simulation.classes)
@@ -155,13 +150,9 @@ def _write(path: Path, suffix: str, simulation: Simulation) -> None:
 
 
 def _print(simulation: Simulation, out: Path) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from wcll.cli.output import console
 
     summary = simulation.summary
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = grid()
     columns = [("labels", summary.counts, 0), ("share", summary.marginal, 4)]
     if summary.prior:
         columns.append(("prior under Q", summary.prior, 4))

@@ -141,10 +141,12 @@ def run_suite(
     *,
     load: Load = load_dataset,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    together: int = TOGETHER,
+    memory: int | None = None,
     plain: bool = False,
 ) -> dict[str, Row]:
     """Run a suite without a store, by a plain loop or the engine; returns its rows by key."""
-    units = plan(list(suite.all_trials(seeds)), together=TOGETHER)
+    units = plan(list(suite.all_trials(seeds)), together=together)
     total, done = sum(len(unit.keys) * unit.trials[0].epochs for unit in units), 0
 
     def report(more: int) -> None:
@@ -154,8 +156,8 @@ def run_suite(
 
     tasks = Tasks(load)
     made = (
-        run_parts([(unit.trials, tasks.of(unit)) for unit in together], device, report, plain=plain)
-        for together in in_step(units, device)
+        run_parts([(unit.trials, tasks.of(unit)) for unit in step], device, report, plain=plain, memory=memory)
+        for step in in_step(units, device)
     )
     return {row.key: row for rows in made for row in rows}
 

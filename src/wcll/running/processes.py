@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from math import ceil
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,9 +39,6 @@ def execute_in_processes(
 
     They divide the work by their claims, as processes of several commands would.
     """
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
     limit = (available(torch.device("cpu")) if memory is None else memory) // processes
     over = threading.Event()
     with TemporaryDirectory(prefix="wcll-") as folder:
@@ -43,17 +46,39 @@ def execute_in_processes(
         watcher = threading.Thread(target=_watch, args=(units, path, tallies, progress, over), daemon=True)
         watcher.start()
         try:
-            errors = Parallel(n_jobs=processes)(
-                delayed(_work)(units, path, load, threads, limit, tally) for tally in tallies
-            )
-        except TerminatedWorkerError:
-            raise InputError("--processes", "processes that live", "one that was killed, by lack of memory perhaps",
-                             "the same command goes on with what is left") from None  # fmt: skip
+            with _pool(processes) as pool:
+                work = [pool.submit(_work, units, path, load, threads, limit, tally) for tally in tallies]
+                errors = [one.result() for one in work]
+        except BrokenProcessPool:
+            got, remedy = "one that was killed, by lack of memory perhaps", "the same command goes on with what is left"
+            raise InputError("--processes", "processes that live", got, remedy) from None
         finally:
             over.set()
             watcher.join()
     for error in filter(None, errors):
         raise error
+
+
+def cores() -> int:
+    """CPU cores that this process may use; in a container, as many as its share of time is worth."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # no such file, or "max": no limit
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        count = min(count, ceil(int(quota) / int(period)))
+    return count
+
+
+@contextmanager
+def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """Fresh processes that leave Ctrl-C to this one, which ends them if it is stopped or if one of them dies."""
+    others = set(active_children())
+    with ProcessPoolExecutor(processes, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            for child in set(active_children()) - others:
+                child.terminate()
+            raise
 
 
 def _work(units: Sequence[Unit], path: Path, load: Load, threads: int, memory: int, tally: Path) -> InputError | None:
