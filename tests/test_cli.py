@@ -148,8 +148,14 @@ def bad(tmp_path, labels):
         (["simulate", str(marked), *out, "--n-labels", "2"], "class names without ';'"),
         (["simulate", y, *out, "--column", "a"], "--column: expected none for a .npy file"),
         (["simulate", y, *out, "--n-majority", "9"], "--n-majority: expected --minority and --p beside it"),
-        (["simulate", y, *out, "--p", "1e9", "--minority", "1"], "--p: expected one that leaves samples of every class"),
-        (["simulate", str(text), "--out", str(text), "--column", "b", "--force"], "--out: expected another file than the labels"),
+        (
+            ["simulate", y, *out, "--p", "1e9", "--minority", "1"],
+            "--p: expected one that leaves samples of every class",
+        ),
+        (
+            ["simulate", str(text), "--out", str(text), "--column", "b", "--force"],
+            "--out: expected another file than the labels",
+        ),
         (["simulate", str(text), *out, "--column", "a"], "a label in every row, got an empty one in line 3"),
         (["simulate", y, "--out", str(existing)], "which exists; add --force"),
         (["simulate", y, "--out", str(tmp_path)], "--out: expected a file, got"),
@@ -158,7 +164,10 @@ def bad(tmp_path, labels):
         (["simulate", y, *out, "--p", "2"], "--minority and --p together"),
         (["simulate", y, *out, "--p", "0", "--minority", "1"], "--p: expected a number above 0, got 0"),
         (["simulate", y, *out, "--p", "2", "--minority", "9"], "--minority: expected one of"),
-        (["simulate", y, *out, "--p", "2", "--minority", "1", "--n-majority", "900"], "at most 400 samples of class 0, got 900"),
+        (
+            ["simulate", y, *out, "--p", "2", "--minority", "1", "--n-majority", "900"],
+            "at most 400 samples of class 0, got 900",
+        ),
         (["simulate", y, *out, "--transition", "unifrom"], "did you mean 'uniform'?"),
         (["simulate", y, *out, "--transition", str(floats)], "transition: expected a square matrix"),
         (["simulate", y, *out, "--n-labels", "5"], "n_labels: expected from 1 to 4"),
@@ -167,7 +176,7 @@ def bad(tmp_path, labels):
         (["simulat"], "No such command 'simulat'. Did you mean 'simulate'?"),
         (["simulate"], "Missing"),
         (["methods", "--jsn"], "No such option"),
-    ]  # fmt: skip
+    ]
 
 
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, labels, capsys):

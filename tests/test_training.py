@@ -11,8 +11,8 @@ from cases import CASES, context
 from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets
 from wcll.models import MODELS, build_model
+from wcll.models.counters import counter_uniform, philox, stream_keys
 from wcll.models.layers import RunDropout, prepare_dropouts
-from wcll.streams import counter_uniform, philox, stream_keys
 from wcll.training import LossGroup, RunAdam, Trainer, batches, predict_logits
 
 MODELS_TRAINED = [
