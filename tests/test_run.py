@@ -129,7 +129,7 @@ def at_work(folder):
         time.sleep(0.05)
     yield child
     child.kill()
-    child.wait()
+    child.communicate()
 
 
 def test_a_worker_that_is_killed_is_one_line(at_work):
@@ -151,6 +151,13 @@ def test_control_c_ends_all_processes(at_work):
     assert error.endswith("the same command goes on from there\nwcll: stopped\n")
     assert "Traceback" not in error
     assert not any(one.is_running() for one in both)
+
+
+def test_workers_end_with_their_parent(at_work):
+    both = workers(at_work)
+    assert len(both) == 2
+    at_work.kill()
+    assert psutil.wait_procs(both, timeout=30)[1] == []
 
 
 def test_cores_of_a_container(monkeypatch, tmp_path):

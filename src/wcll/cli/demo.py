@@ -28,7 +28,6 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
 ) -> None:
     """Compare the paper's methods on real digits with two rare classes, and write a report."""
-
     check_target(out, "--out")
     suite, seeds, start = load_suite(SUITE), range(seed, seed + trials), time.perf_counter()
     with progress_bar("training") as progress:

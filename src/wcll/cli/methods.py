@@ -16,7 +16,6 @@ COLUMNS = ("name", "needs", "uses", "several", "link", "equation", "paper")
 
 def method_rows() -> list[dict[str, Any]]:
     """One row a registered loss, with everything the registry says of it."""
-
     return [
         {
             "name": spec.name,

@@ -20,7 +20,8 @@ from wcll.report.suite_page import suite_page
 from wcll.report.tables import Table, build_table
 from wcll.results import Row, Store
 from wcll.running.plan import TOGETHER
-from wcll.running.run import STORE, Forecast, Runs, Workers
+from wcll.running.processes import Workers
+from wcll.running.run import STORE, Forecast, Runs
 from wcll.suites import Suite, Trial, load_suite
 
 SuiteName = Annotated[str, typer.Argument(help="A suite of the package by name, or a .toml file.")]

@@ -17,13 +17,11 @@ from wcll.results import Row, Store
 from wcll.running.estimate import Cost, estimate
 from wcll.running.execute import Load, check_units, execute, run_suite
 from wcll.running.plan import TOGETHER, Unit, plan
-from wcll.running.processes import cores, execute_in_processes
+from wcll.running.processes import Progress, Workers, execute_in_processes
 from wcll.suites import Suite, Trial, load_suite
-from wcll.training.device import place
 
 STORE = Path("wcll-results.sqlite")  #: where results are kept, unless said otherwise
 
-Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
 
 
@@ -124,27 +122,6 @@ def _seeds(trials: int | Sequence[int]) -> Sequence[int]:
 
 
 @dataclass(frozen=True)
-class Workers:
-    """Who does the work."""
-
-    device: torch.device
-    threads: int
-    processes: int
-    memory: int | None  #: bytes
-
-    @staticmethod
-    def of(device: str, threads: int, processes: int | None, memory: int | None) -> Workers:
-        """Checked; without a number of processes, as many as there are cores on a CPU."""
-        where = place("float32", device)[1]
-        whole("threads", threads)
-        if processes is None:
-            processes = max(cores() // threads, 1) if where.type == "cpu" else 1
-        if whole("processes", processes) > 1 and where.type != "cpu":
-            raise InputError("--processes", "1 on a GPU, which trains many runs at once", processes)
-        return Workers(where, threads, processes, None if memory is None else whole("memory", memory))
-
-
-@dataclass(frozen=True)
 class Forecast:
     """What training would do: numbers of runs, of the groups of runs that train together, and the cost."""
 
@@ -220,18 +197,10 @@ class Runs:
 
     def _execute(self, units: Sequence[Unit], store: Store, progress: Progress, say: Say) -> None:
         """Work through the units; one who stops this is told how to go on."""
-        load, who = self._load, self.workers
+        who, load = self.workers, self._load
         try:
             if who.processes > 1:
-                execute_in_processes(
-                    units,
-                    store.path,
-                    load,
-                    processes=who.processes,
-                    threads=who.threads,
-                    memory=who.memory,
-                    progress=progress,
-                )
+                execute_in_processes(units, store.path, load, who, progress)
             else:
                 execute(units, store, load, who.device, memory=who.memory, progress=progress, say=say)
         except KeyboardInterrupt:
