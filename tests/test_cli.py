@@ -14,7 +14,7 @@ import pytest
 
 from suites import heeds_control_c
 from wcll.checks import InputError, InputTypeError
-from wcll.cli.app import run
+from wcll.cli.app import COMMANDS, run
 from wcll.labels import inverse_size_transition, uniform_transition
 from wcll.losses import LOSSES
 
@@ -47,6 +47,21 @@ def test_methods_table(capsys):
 def test_no_arguments_show_the_help(capsys):
     assert run([]) == 0
     assert "simulate" in capsys.readouterr().out
+
+
+def test_the_help_lists_every_command(capsys):
+    assert run(["--help"]) == 0
+    shown = capsys.readouterr().out.split("Commands:")[1]
+    listed = dict(line.split(maxsplit=1) for line in shown.strip().splitlines())
+    assert listed == {name: text for name, (_, text) in COMMANDS.items()}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_help_of_its_own(name, capsys):
+    assert run([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"Usage: wcll {name} [OPTIONS]")
+    assert "completion" not in shown
 
 
 def test_simulate_npz(labels, tmp_path, capsys):
@@ -133,8 +148,14 @@ def bad(tmp_path, labels):
         (["simulate", str(marked), *out, "--n-labels", "2"], "class names without ';'"),
         (["simulate", y, *out, "--column", "a"], "--column: expected none for a .npy file"),
         (["simulate", y, *out, "--n-majority", "9"], "--n-majority: expected --minority and --p beside it"),
-        (["simulate", y, *out, "--p", "1e9", "--minority", "1"], "--p: expected one that leaves samples of every class"),
-        (["simulate", str(text), "--out", str(text), "--column", "b", "--force"], "--out: expected another file than the labels"),
+        (
+            ["simulate", y, *out, "--p", "1e9", "--minority", "1"],
+            "--p: expected one that leaves samples of every class",
+        ),
+        (
+            ["simulate", str(text), "--out", str(text), "--column", "b", "--force"],
+            "--out: expected another file than the labels",
+        ),
         (["simulate", str(text), *out, "--column", "a"], "a label in every row, got an empty one in line 3"),
         (["simulate", y, "--out", str(existing)], "which exists; add --force"),
         (["simulate", y, "--out", str(tmp_path)], "--out: expected a file, got"),
@@ -143,16 +164,19 @@ def bad(tmp_path, labels):
         (["simulate", y, *out, "--p", "2"], "--minority and --p together"),
         (["simulate", y, *out, "--p", "0", "--minority", "1"], "--p: expected a number above 0, got 0"),
         (["simulate", y, *out, "--p", "2", "--minority", "9"], "--minority: expected one of"),
-        (["simulate", y, *out, "--p", "2", "--minority", "1", "--n-majority", "900"], "at most 400 samples of class 0, got 900"),
+        (
+            ["simulate", y, *out, "--p", "2", "--minority", "1", "--n-majority", "900"],
+            "at most 400 samples of class 0, got 900",
+        ),
         (["simulate", y, *out, "--transition", "unifrom"], "did you mean 'uniform'?"),
         (["simulate", y, *out, "--transition", str(floats)], "transition: expected a square matrix"),
         (["simulate", y, *out, "--n-labels", "5"], "n_labels: expected from 1 to 4"),
         (["simulate", y, *out, "--noise", "1"], "--noise: expected a share"),
         (["simulate", y, *out, "--seed", "x"], "--seed"),
-        (["simulat"], "No such command 'simulat'"),
+        (["simulat"], "No such command 'simulat'. Did you mean 'simulate'?"),
         (["simulate"], "Missing"),
         (["methods", "--jsn"], "No such option"),
-    ]  # fmt: skip
+    ]
 
 
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, labels, capsys):

@@ -118,10 +118,20 @@ def test_shards(ending, folder, capsys):
 
 @pytest.mark.parametrize(
     ("content", "name"),
-    [(b"[", "a.json"), (b"{}", "b.json"), (b'[{"a": 1}]', "c.json"), (b'[{"key": "k", "config": {}, "metrics": {}, "history": {}, "provenance": {}}]', "h.json"), (b"xx", "d.json.gz"), (b"\x1f\x8b\x08\x00" + b"\x07" * 40, "i.json.gz"), (b"[" * 100_000, "j.json"),
-     (gzip.compress(b"[{}]", mtime=0)[:-9], "e.json.gz"), (b"3", "f.json"), (b"\xff", "g.json")],
+    [
+        (b"[", "a.json"),
+        (b"{}", "b.json"),
+        (b'[{"a": 1}]', "c.json"),
+        (b'[{"key": "k", "config": {}, "metrics": {}, "history": {}, "provenance": {}}]', "h.json"),
+        (b"xx", "d.json.gz"),
+        (b"\x1f\x8b\x08\x00" + b"\x07" * 40, "i.json.gz"),
+        (b"[" * 100_000, "j.json"),
+        (gzip.compress(b"[{}]", mtime=0)[:-9], "e.json.gz"),
+        (b"3", "f.json"),
+        (b"\xff", "g.json"),
+    ],
     ids=lambda value: value if isinstance(value, str) else "",
-)  # fmt: skip
+)
 def test_files_that_hold_no_rows(content, name, folder, capsys):
     (folder / name).write_bytes(content)
     assert "rows that 'wcll results export' wrote" in fails(

@@ -400,9 +400,17 @@ def test_a_seal_breaks_when_a_file_changes(tmp_path):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        (0, gzip.compress(idx(bytes_of(10, 4, 4)))[:-20], "expected a whole gzip file, got Compressed file ended before"),
+        (
+            0,
+            gzip.compress(idx(bytes_of(10, 4, 4)))[:-20],
+            "expected a whole gzip file, got Compressed file ended before",
+        ),
         (0, b"not gzip at all", "expected a whole gzip file, got Not a gzipped file"),
-        (0, gzip.compress(idx(np.arange(10, dtype=np.uint8))), "expected an idx file that starts with 0x00000803, got 0x00000801"),
+        (
+            0,
+            gzip.compress(idx(np.arange(10, dtype=np.uint8))),
+            "expected an idx file that starts with 0x00000803, got 0x00000801",
+        ),
         (0, gzip.compress(idx(bytes_of(10, 4, 4))[:-1]), "expected 160 bytes after its header, got 159"),
         (0, gzip.compress(idx(bytes_of(10, 4, 4)) + b"x"), "expected 160 bytes after its header, got 161"),
         (0, gzip.compress(idx(bytes_of(10, 4, 4))[:9]), "expected a header of 16 bytes, got 9 bytes"),
@@ -411,7 +419,7 @@ def test_a_seal_breaks_when_a_file_changes(tmp_path):
         (3, gzip.compress(idx(np.full(10, 10, np.uint8))), "expected labels from 0 to 9, got 10 in sample 0"),
     ],
     ids=["ends early", "no gzip", "labels", "short", "long", "half a header", "empty", "count", "label"],
-)  # fmt: skip
+)
 def test_broken_idx(tmp_path, file, content, message):
     path = write_idx(tmp_path / "mnist") / FILES[file]
     path.write_bytes(content)
@@ -487,8 +495,14 @@ def test_tiny_imagenet_of_another_size(tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("path,label\nnormal/0.png,normal\nnormal/9.png,normal\n", "expected a file for every row, got no normal/9.png (1 missing)"),
-        ("path,label\nnormal/0.png,norml\n", "expected labels among normal, benign, cancer, got 'norml' for normal/0.png"),
+        (
+            "path,label\nnormal/0.png,normal\nnormal/9.png,normal\n",
+            "expected a file for every row, got no normal/9.png (1 missing)",
+        ),
+        (
+            "path,label\nnormal/0.png,norml\n",
+            "expected labels among normal, benign, cancer, got 'norml' for normal/0.png",
+        ),
         ("path,label,case\nnormal/0.png,normal,\n", "expected a case in every row, got an empty one in row 1"),
         ("path,label\nnormal/0.png\n", "expected a label in every row, got an empty one in row 1"),
         ("path,class\nnormal/0.png,1\n", "expected columns path and label, got path, class"),
@@ -496,7 +510,7 @@ def test_tiny_imagenet_of_another_size(tmp_path):
         ("", "expected columns path and label, got none"),
         ('path,label\n"normal/0.png,normal\n', "expected a CSV file with a header line, got unexpected end of data"),
     ],
-)  # fmt: skip
+)
 def test_broken_manifest(tmp_path, table, message):
     path = write_manifest(tmp_path / "ddsm-thumbs") / "manifest.csv"
     path.write_text(table)
@@ -517,21 +531,33 @@ def test_images_that_do_not_fit(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": np.array([[{}]], object)}, "expected a whole .npz file of numbers or text, got Object arrays cannot be loaded"),
+        (
+            {"x": np.array([[{}]], object)},
+            "expected a whole .npz file of numbers or text, got Object arrays cannot be loaded",
+        ),
         ({"x": np.zeros(4)}, "expected x of shape (n, d), (n, h, w) or (n, c, h, w), not empty, got (4,)"),
-        ({"x": np.zeros((4, 8, 8, 3), np.uint8)}, "expected x with channels before pixels, got (4, 8, 8, 3); x.transpose(0, 3, 1, 2)"),
+        (
+            {"x": np.zeros((4, 8, 8, 3), np.uint8)},
+            "expected x with channels before pixels, got (4, 8, 8, 3); x.transpose(0, 3, 1, 2)",
+        ),
         ({"x": np.zeros((4, 3, 3), int)}, "expected x of type uint8 or float, got int64"),
         ({"x": np.full((4, 2), np.nan)}, "expected finite numbers in x, got NaN or infinity"),
         ({"y": np.arange(3)}, "expected 4 values in y, one a sample of x, got shape (3,)"),
         ({"y": np.ones(4)}, "expected y of whole numbers or text, shape (n,), got float64, shape (4,)"),
         ({"y": np.arange(4), "classes": np.array(["a", "b", "c"])}, "expected labels in y among 0, 1, 2, got 3"),
         ({"classes": np.array(["a", "a", "c"])}, "expected different names in classes, got a, a, c"),
-        ({"y": np.array(list("abcd")), "classes": np.array(["a", "b", "c"])}, "expected labels in y among a, b, c, got d"),
+        (
+            {"y": np.array(list("abcd")), "classes": np.array(["a", "b", "c"])},
+            "expected labels in y among a, b, c, got d",
+        ),
         ({"x_test": np.zeros((1, 3, 3), np.uint8)}, "expected x_test and y_test together, got x_test alone"),
-        ({"x_test": np.zeros((1, 2, 3), np.uint8), "y_test": np.array([0])}, "expected x_test of shape ('n', 3, 3) and type uint8, as x, got"),
+        (
+            {"x_test": np.zeros((1, 2, 3), np.uint8), "y_test": np.array([0])},
+            "expected x_test of shape ('n', 3, 3) and type uint8, as x, got",
+        ),
         ({"groups": np.arange(3)}, "expected 4 values in groups, one a sample of x, got shape (3,)"),
     ],
-)  # fmt: skip
+)
 def test_broken_arrays(tmp_path, arrays, message):
     path = write_npz(tmp_path / "a.npz", **arrays)
     assert error(path).startswith(f"{path}: {message}")

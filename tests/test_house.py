@@ -6,9 +6,14 @@ import ast
 import os
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import wcll
 
@@ -17,10 +22,11 @@ ROOT = SOURCE.parents[1]
 
 #: Rooms in the order that data flows; a room imports from earlier ones only.
 ORDER = [
-    *("checks", "streams", "registry", "atomic", "labels", "losses", "functional", "models", "training", "evaluation"),
-    *("testing", "inputs", "persistence", "estimator", "datasets", "theory", "suites", "results"),
+    *("errors", "checks", "streams", "registry", "atomic", "labels", "losses", "functional", "models", "training"),
+    *("evaluation", "testing", "inputs", "persistence", "estimator", "datasets", "theory", "suites", "results"),
     *("running", "report", "paper", "cli", "__main__"),
 ]
+HEAVY = {"torch", "numpy", "sklearn", "scipy", "pandas"}
 FORBIDDEN = {"torchvision", "torchmetrics", "lightning", "pytorch_lightning"}
 
 modules = sorted(SOURCE.rglob("*.py"))
@@ -53,6 +59,107 @@ def test_nothing_heavy_is_imported(path):
     assert not roots & FORBIDDEN
 
 
+PROJECT = ROOT / "pyproject.toml"
+needs_project = pytest.mark.skipif(not PROJECT.exists(), reason="the project's file is not beside the package")
+
+
+def plain_name(name: str) -> str:
+    """Names of distributions as they are compared: pyproject, metadata and constraints may write them differently."""
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def declared(extra: str | None = None) -> set[str]:
+    """What the project's file says that it needs, always or for an extra."""
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    lines = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    return {plain_name(Requirement(line).name) for line in lines}
+
+
+@cache
+def installed() -> Mapping[str, list[str]]:
+    """Every module that can be found, and what brings it."""
+    return metadata.packages_distributions()
+
+
+def distributions(module: str) -> set[str]:
+    """What brings a module, if it is installed."""
+    return {plain_name(name) for name in installed().get(module, [])}
+
+
+def imports(body: list[ast.stmt], inside: bool = False) -> Iterator[tuple[str, bool]]:
+    """The modules that statements import, by the first part of their names, and whether a function does it."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.split(".")[0], inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module).split(".")[0], inside
+        else:
+            deeper = inside or isinstance(node, ast.FunctionDef)
+            for part in ("body", "orelse", "finalbody", "handlers"):
+                yield from imports(getattr(node, part, []), deeper)
+
+
+@needs_project
+@every_module
+def test_what_is_imported_is_declared(path):
+    optional = declared("images") | declared("parquet")
+    for module, inside in imports(ast.parse(path.read_text()).body):
+        if module not in sys.stdlib_module_names | {"wcll"}:
+            allowed, found = declared() | (optional if inside else set()), distributions(module)
+            assert found & allowed or (inside and not found), f"{module} is imported but not declared"
+
+
+@needs_project
+def test_what_is_declared_is_imported():
+    used = {module for path in modules for module, _ in imports(ast.parse(path.read_text()).body)}
+    assert declared() <= {name for module in used for name in distributions(module)}
+
+
+def required() -> dict[str, list[Requirement]]:
+    """What is declared and, in turn, what that requires: by name, everything that is asked of it."""
+    found: dict[str, list[Requirement]] = {}
+    waiting = [Requirement(line) for line in tomllib.loads(PROJECT.read_text())["project"]["dependencies"]]
+    while waiting:
+        one = waiting.pop()
+        name = plain_name(one.name)
+        if name not in found:
+            lines = [Requirement(line) for line in metadata.requires(name) or []]
+            waiting += [line for line in lines if line.marker is None or line.marker.evaluate({"extra": ""})]
+        found.setdefault(name, []).append(one)
+    return found
+
+
+@needs_project
+def test_requirements_agree_with_each_other():
+    for name, asked in required().items():
+        version = metadata.version(name)
+        assert all(one.specifier.contains(version, prereleases=True) for one in asked), f"{name} {version}: {asked}"
+
+
+IMPORTS_EVERYTHING = """
+import importlib, pkgutil, sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {refused}:
+            raise ModuleNotFoundError(f"{{name}} is not declared", name=name)
+sys.meta_path.insert(0, Refuse())
+import wcll
+for module in pkgutil.walk_packages(wcll.__path__, "wcll."):
+    if module.name != "wcll.__main__":
+        importlib.import_module(module.name)
+print(sorted({refused} & set(sys.modules)))
+"""
+
+
+@needs_project
+def test_what_is_declared_is_enough():
+    allowed = set(required())
+    refused = {module for module in installed() if not distributions(module) & allowed} - {"wcll"}
+    assert "pytest" in refused
+    loaded = {"_distutils_hack", "_virtualenv"}  # installers load these before anything can be refused
+    assert in_a_new_process(IMPORTS_EVERYTHING.format(refused=refused - loaded)).strip() == "[]"
+
+
 def in_a_new_process(code: str) -> str:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
@@ -64,6 +171,24 @@ def test_import_is_light():
     code = f"import sys, wcll; wcll.losses, wcll.labels, wcll.functional; print([m for m in ({heavy}) if m in sys.modules])"
     assert in_a_new_process(code).strip() == "[]"
     assert in_a_new_process("import sys, wcll; print('torch' in sys.modules)").strip() == "False"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["simulat"], ["--jsn"]])
+def test_the_list_of_commands_is_light(arguments):
+    """Commands are loaded when they are called."""
+    code = f"import sys; from wcll.cli.app import run; run({arguments}); print({HEAVY} & set(sys.modules))"
+    assert in_a_new_process(code).splitlines()[-1] == "set()"
+
+
+def test_names_of_the_package_are_what_type_checkers_see():
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    seen = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    names = [alias.name for node in seen for line in node.body for alias in line.names]
+    assert sorted([*names, "__version__"]) == sorted(wcll.__all__)
+    assert all(getattr(wcll, name) is not None for name in wcll.__all__)
+    assert set(wcll.__all__) <= set(dir(wcll))
+    open_to_all = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert "__getattr__" not in open_to_all  # else a misspelt name would be Any to them
 
 
 def test_a_plain_source_tree_works():

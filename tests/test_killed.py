@@ -29,8 +29,8 @@ class Dying(store.Store):
         self.connection.set_trace_callback(
             lambda text: os.kill(os.getpid(), signal.SIGKILL) if text == "COMMIT" and Dying.writes == 2 else None)
         return super().add(rows)
-import wcll.results
-wcll.results.Store = Dying
+import wcll.running.run
+wcll.running.run.Store = Dying
 from wcll.cli.app import run
 sys.exit(run(sys.argv[1:]))
 """
@@ -170,7 +170,7 @@ def test_a_finished_suite_opens_no_data(folder, monkeypatch, capsys):
     def refuse(*arguments):
         raise AssertionError("data were opened")
 
-    monkeypatch.setattr("wcll.datasets.load_dataset", refuse)
+    monkeypatch.setattr("wcll.running.run.load_dataset", refuse)
     monkeypatch.setattr("wcll.running.execute.make_task", refuse)
     assert run([*command(path), "--trials", "1"]) == 0
     again = capsys.readouterr()

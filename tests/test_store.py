@@ -11,15 +11,17 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from suites import MAIN, SMALL, start
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.results import Row, Store, store
-from wcll.results.owner import STALE, Owner, _start_of
+from wcll.results.owner import STALE, Owner
 
 KEYS = ["a", "b", "c"]
 
@@ -74,32 +76,52 @@ def test_a_silent_owner_elsewhere_loses_its_claim(path):
         assert one.claim(KEYS, Owner.here()) == KEYS
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc: dead owners are known by their silence")
 def test_a_dead_owner_here_loses_its_claim_at_once(path):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     here = Owner.here()
-    owner = Owner("child", here.host, child.pid, _start_of(child.pid))
+    owner = Owner.of(child.pid)
     with Store(path) as one:
         one.claim(KEYS, owner)
         assert one.claim(KEYS, here) is None
-        reborn = Owner("child", here.host, child.pid, "1")  # the same number, another process
+        reborn = replace(owner, started="1.0")  # the same number, another process
         assert not reborn.alive(here, silent=False)
         child.kill()
         child.wait()
         assert one.claim(KEYS, here) == KEYS
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc: dead owners are known by their silence")
 def test_a_zombie_is_dead(path):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     here = Owner.here()
-    owner = Owner("child", here.host, child.pid, _start_of(child.pid))
+    owner = Owner.of(child.pid)
     assert owner.alive(here, silent=False)
     assert not owner.alive(here, silent=True)  # stopped, or hanging
     child.kill()
-    while _start_of(child.pid) not in ("dead", ""):
+    while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.01)
     assert not owner.alive(here, silent=False)  # nobody has asked for its exit code yet
+    child.wait()
+
+
+def test_an_owner_of_an_older_version_is_known_by_its_silence(path):
+    """It wrote its start as ticks since the machine's, or nothing: no reason to take its runs while it beats."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    here = Owner.here()
+    for started in ("123456", ""):
+        owner = replace(Owner.of(child.pid), started=started)
+        assert owner.alive(here, silent=False)
+        assert not owner.alive(here, silent=True)
+    child.kill()
+    child.wait()
+    assert not owner.alive(here, silent=False)
+
+
+def test_a_clock_that_is_set_kills_nobody():
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    owner = Owner.of(child.pid)
+    moved = replace(owner, started=str(float(owner.started) + 1))
+    assert moved.alive(Owner.here(), silent=False)
+    child.kill()
     child.wait()
 
 

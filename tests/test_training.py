@@ -11,8 +11,8 @@ from cases import CASES, context
 from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets
 from wcll.models import MODELS, build_model, predict_logits
+from wcll.models.counters import counter_uniform, philox, stream_keys
 from wcll.models.layers import RunDropout, prepare_dropouts
-from wcll.streams import counter_uniform, philox, stream_keys
 from wcll.training import RunAdam, RunGroup, RunLoss, Training, batches
 from wcll.training.plain import PlainLoop
 
@@ -99,8 +99,6 @@ def test_counter_draws_depend_on_run_step_and_place_alone():
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean():
-    from wcll.models.layers import RunDropout
-
     layer = RunDropout([0, 1], 0.25, place=0)
     x = torch.ones(2, 200, 50)
     y = layer(x, step=3)

@@ -1,13 +1,14 @@
 """Learn classifiers from complementary labels ("this is NOT a cat") when classes are imbalanced."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wcll import datasets, evaluation, functional, labels, losses, models, results, suites, testing, theory
+    from wcll import datasets, evaluation, functional, labels, losses, models, report, results, suites, testing, theory
     from wcll.estimator import ComplementaryClassifier
+    from wcll.running.run import run
 
 __all__ = [
     "ComplementaryClassifier",
@@ -18,17 +19,22 @@ __all__ = [
     "labels",
     "losses",
     "models",
+    "report",
     "results",
+    "run",
     "suites",
     "testing",
     "theory",
 ]
 
+if not TYPE_CHECKING:  # type checkers see the imports above, so that a misspelt name is an error to them
 
-def __getattr__(name: str) -> Any:
-    # Rooms load when first used: `wcll --version` must not wait for torch.
-    if name == "ComplementaryClassifier":
-        return import_module("wcll.estimator").ComplementaryClassifier
-    if name in __all__:
-        return import_module(f"wcll.{name}")
-    raise AttributeError(f"module 'wcll' has no attribute {name!r}")
+    def __getattr__(name):
+        # Rooms load when first used: `wcll --version` must not wait for torch.
+        if name not in __all__:
+            raise AttributeError(f"module 'wcll' has no attribute {name!r}")
+        homes = {"ComplementaryClassifier": "wcll.estimator", "run": "wcll.running.run"}
+        return getattr(import_module(homes[name]), name) if name in homes else import_module(f"wcll.{name}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

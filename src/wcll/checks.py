@@ -1,4 +1,4 @@
-"""Bad input, said in one grammar: argument, what was expected, what came, what to do."""
+"""Checks of arguments: each returns what may be used, or raises an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -11,29 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wcll.errors import InputError as InputError
+from wcll.errors import InputTypeError as InputTypeError
+from wcll.errors import MissingExtraError as MissingExtraError
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-
-class InputError(ValueError):
-    """An argument that cannot be used; the message says which, what was expected, what came and what to do."""
-
-    def __init__(self, argument: str, expected: str, got: object, remedy: str = "") -> None:
-        self.argument, self.expected, self.got, self.remedy = argument, expected, got, remedy
-        message = f"{argument}: expected {expected}, got {got}" + (f"; {remedy}" if remedy else "")
-        super().__init__(" ".join(message.split()))  # one line, whatever came
-
-    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str, str]]:
-        return type(self), (self.argument, self.expected, str(self.got), self.remedy)  # it may come from a worker
-
-
-class InputTypeError(InputError, TypeError):
-    """An argument of the wrong type."""
-
-
-class MissingExtraError(InputError, ImportError):
-    """A feature whose optional dependency is not installed."""
 
 
 def choice(argument: str, value: str, allowed: Iterable[str]) -> str:

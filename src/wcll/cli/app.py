@@ -1,18 +1,33 @@
-"""The application: commands by name, and one way to fail."""
+"""The application: commands by name, loaded when they are called, and one way to fail."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pkgutil import resolve_name
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_group
 
 from wcll import __version__
-from wcll.checks import InputError
-from wcll.cli import bound, data, demo, methods, paper, results, simulate, suites
-from wcll.cli.output import STOPPED
+from wcll.errors import InputError
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
+STOPPED = 130  # what shells call a command that Ctrl-C ended
+
+#: Every command: where it is, and what it does.
+COMMANDS = {
+    "demo": ("wcll.cli.demo:demo", "Compare the paper's methods on real digits, and write a report."),
+    "methods": ("wcll.cli.methods:methods", "List the losses: what each needs, and its paper."),
+    "simulate": ("wcll.cli.simulate:simulate", "Turn ordinary labels into complementary ones."),
+    "run": ("wcll.cli.suites:run", "Run what is missing of a suite, and print its tables."),
+    "report": ("wcll.cli.suites:report", "Make tables and figures from the results of a suite."),
+    "paper": ("wcll.cli.paper:app", "The paper's experiments: every published number beside ours."),
+    "bound": ("wcll.cli.bound:app", "The paper's bounds, and what is measured beside them."),
+    "results": ("wcll.cli.results:app", "List, filter, export and import finished runs."),
+    "data": ("wcll.cli.data:app", "List the data sets that are at hand, or download one."),
+}
 
 app = typer.Typer(
     name="wcll",
@@ -21,15 +36,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo")(demo.demo)
-app.command("methods")(methods.methods)
-app.command("simulate")(simulate.simulate)
-app.command("run")(suites.run)
-app.command("report")(suites.report)
-app.add_typer(paper.app, name="paper")
-app.add_typer(bound.app, name="bound")
-app.add_typer(results.app, name="results")
-app.add_typer(data.app, name="data")
+
+
+class Later(TyperCommand):
+    """Stands for a command in the list of commands; when it is called, it loads the command and lets it work."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """The context of the command itself, which is what is invoked then."""
+        name = str(self.name)
+        command, group = resolve_name(COMMANDS[name][0]), typer.Typer(rich_markup_mode=None)
+        if isinstance(command, typer.Typer):
+            group.add_typer(command, name=name)
+        else:
+            group.command(name)(command)
+        return get_group(group).commands[name].make_context(*arguments, **options)
+
+
+for _name, (_, _help) in COMMANDS.items():
+    app.command(_name, cls=Later, help=_help)(lambda: None)
 
 
 def _version(asked: bool) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from wcll.checks import InputError
+from wcll.cli.output import console, grid, progress_bar
+from wcll.datasets import DATASETS, DatasetSpec, data_folders, download_dataset
+from wcll.datasets.folders import check_folder, download_folder
 
-if TYPE_CHECKING:
-    from wcll.datasets import DatasetSpec
-
-app = typer.Typer(help="List the data sets that are at hand, or download one.", rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None)
 
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="A folder with data; also looked in: WCLL_DATA and the user's cache.")
@@ -32,9 +33,6 @@ def data(
             raise InputError("--json", "no command beside it", context.invoked_subcommand)
         context.obj = folder
         return
-    from wcll.datasets import data_folders
-    from wcll.datasets.folders import check_folder
-
     check_folder(folder)
     folders, rows = data_folders(folder), dataset_rows(folder)
     if as_json:
@@ -52,10 +50,6 @@ def download(
     ] = None,
 ) -> None:
     """Download a data set and check it; one that was stopped goes on."""
-    from wcll.cli.output import progress_bar
-    from wcll.datasets import DATASETS, download_dataset
-    from wcll.datasets.folders import download_folder
-
     spec, folder = DATASETS[name], folder or context.obj
     if spec.installed:
         print(f"{name}: comes with {spec.installed}, nothing to download")
@@ -68,8 +62,6 @@ def download(
 
 def dataset_rows(folder: Path | None) -> list[dict[str, Any]]:
     """One row a registered data set; nothing is decoded."""
-    from wcll.datasets import DATASETS, data_folders
-
     return [_row(spec, data_folders(folder)) for spec in DATASETS.values()]
 
 
@@ -91,12 +83,8 @@ def _kind(official: bool) -> str:
 
 
 def _print(rows: list[dict[str, Any]], folders: list[Path]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
 
-    from wcll.cli.output import console
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = grid()
     for column in ("name", "found", "train", "test", "files", "place"):
         table.add_column(column, justify="right" if column in ("train", "test") else "left", overflow="fold")
     for row in rows:

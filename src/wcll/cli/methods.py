@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+
+from wcll.cli.output import console, grid
+from wcll.losses import LOSSES
 
 COLUMNS = ("name", "needs", "uses", "several", "link", "equation", "paper")
 
 
 def method_rows() -> list[dict[str, Any]]:
     """One row a registered loss, with everything the registry says of it."""
-    from dataclasses import asdict
-
-    from wcll.losses import LOSSES
-
     return [
         {
             "name": spec.name,
@@ -66,11 +66,8 @@ def _cell(row: dict[str, Any], column: str) -> str:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
 
-    from wcll.cli.output import console
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = grid()
     for column in COLUMNS:
         table.add_column(column, overflow="fold", no_wrap=column in ("name", "several", "link"))
     for row in rows:

@@ -7,54 +7,31 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from wcll.checks import InputError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from wcll.report.tables import Table
-
-STOPPED = 130  # what shells call a command that Ctrl-C ended
 
 
 def console() -> Console:
     """A console as wide as the terminal, or wide enough for any table where there is none."""
-    from rich.console import Console
-
     screen = Console(highlight=False)
     if not screen.is_terminal:
         screen.width = 200
     return screen
 
 
-def print_table(table: Table) -> None:
-    """A table of results on the terminal."""
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    from wcll.report.formats import caption
-
-    grid = Grid(box=None, header_style="bold", pad_edge=False, title=Text(table.title), title_justify="left")
-    grid.add_column("method")
-    for head in table.head_texts():
-        grid.add_column(Text(f"{head} %"), justify="right")
-    for line in table.lines:
-        cells = [Text(cell.text(), style="bold" if cell.best else "") for cell in line.cells]
-        grid.add_row(Text(line.title + line.mark), *cells)
-    screen = console()
-    screen.print(grid)
-    screen.print(Text(caption(table), style="dim"))
-    screen.print()
+def grid(**options: Any) -> Table:
+    """An empty table without lines."""
+    return Table(box=None, header_style="bold", pad_edge=False, **options)
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with the time left on a terminal, plain lines otherwise; both on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
     if not sys.stderr.isatty():
         yield _lines(what)
         return

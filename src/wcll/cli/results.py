@@ -5,27 +5,27 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
+from wcll.atomic import check_target
 from wcll.checks import InputError, choice
-from wcll.cli.output import byte_size
-from wcll.cli.suites import STORE, StorePath
-
-if TYPE_CHECKING:
-    from wcll.results import Row
+from wcll.cli.output import byte_size, console, grid
+from wcll.cli.suites import StorePath
+from wcll.results import Row, Store
+from wcll.results.exchange import ending, export, flat, read_rows
+from wcll.running.run import STORE
 
 COLUMNS = ("key", "dataset", "p", "labels", "loss", "weights", "model", "lr", "seed", "accuracy", "balanced_accuracy")
 
-app = typer.Typer(help="List, filter, export and import finished runs.", rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None)
 
 Where = Annotated[
     list[str] | None,
     typer.Option("--where", help="Only runs with this value, such as loss=wcll or lr=5e-4; may be given again."),
 ]
-
-
 OtherStore = Annotated[Path | None, typer.Option("--store", help=f"Where results are kept (default: {STORE}).")]
 
 
@@ -42,8 +42,6 @@ def listing(
             raise InputError("--json", "no command beside it", context.invoked_subcommand)
         context.obj = (store, where or [])
         return
-    from wcll.results.exchange import flat
-
     lines = [flat(row) for row in matching(store, where)]
     if as_json:
         print(json.dumps(lines, indent=2))
@@ -60,8 +58,6 @@ def export_rows(
     shard: Annotated[str | None, typer.Option(help="Several files of at most this size, such as 15MB.")] = None,
 ) -> None:
     """Write runs to a file, or to several of a limited size."""
-    from wcll.results.exchange import ending, export
-
     ending(out)
     before, conditions = context.obj
     rows = matching(store or before, [*conditions, *(where or [])])
@@ -76,10 +72,6 @@ def import_rows(
     store: OtherStore = None,
 ) -> None:
     """Add the runs of exported files to a store; those that it has already stay as they are."""
-    from wcll.atomic import check_target
-    from wcll.results import Store
-    from wcll.results.exchange import read_rows
-
     target = store or context.obj[0]
     check_target(target, "--store")
     rows = [row for path in files for row in read_rows(path)]
@@ -90,9 +82,6 @@ def import_rows(
 
 def matching(store: Path, where: list[str] | None) -> list[Row]:
     """The rows of a store that have all the values asked for."""
-    from wcll.results import Store
-    from wcll.results.exchange import flat
-
     with Store(store, create=False) as results:
         rows = list(results.rows())
     for condition in where or []:
@@ -117,12 +106,8 @@ def _same(value: Any, wanted: str) -> bool:
 
 
 def _print(lines: list[dict[str, Any]]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
 
-    from wcll.cli.output import console
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = grid()
     for column in COLUMNS:
         table.add_column(column, justify="right" if column in COLUMNS[-4:] else "left")
     for line in lines:

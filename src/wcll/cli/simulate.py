@@ -6,15 +6,26 @@ import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
+from rich.markup import escape
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from wcll.labels import LabelSummary
+from wcll.atomic import check_target, replacing
+from wcll.checks import InputError, IntArray, choice, positive
+from wcll.cli.files import load_npy, read_labels
+from wcll.cli.output import console, grid
+from wcll.labels import (
+    LabelSummary,
+    describe_labels,
+    imbalance_counts,
+    make_complementary,
+    make_imbalance,
+    make_transition,
+    noisy_transition,
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +33,7 @@ class Simulation:
     """Complementary labels for some of the samples of a file."""
 
     classes: NDArray[Any]  # names, sorted; their position is the class index
-    kept: NDArray[np.int64]  # which samples of the file
+    kept: IntArray  # which samples of the file
     ybar: NDArray[Any]  # class indices, or a mask
     summary: LabelSummary
 
@@ -44,9 +55,6 @@ def simulate(  # noqa: PLR0913  (a command's options)
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Turn ordinary labels into complementary ones, and say what they tell of classes and priors."""
-    from wcll.atomic import check_target, replacing
-    from wcll.checks import InputError
-
     check_target(out, "--out")
     if out.exists() and not force:
         raise InputError("--out", "a new file", f"{out}, which exists", "add --force to replace it")
@@ -60,85 +68,62 @@ def simulate(  # noqa: PLR0913  (a command's options)
         raise InputError("--noise", "a share from 0 to below 1", noise)
     if out.exists() and labels.exists() and out.samefile(labels):
         raise InputError("--out", "another file than the labels", str(out))
-    simulation = _simulate(labels, column, transition, noise, n_labels, minority, p, n_majority, seed)
+    classes, y = _classes(labels, column, n_labels)
+    kept = np.arange(len(y))
+    if minority is not None and p is not None:
+        kept = _subsample(y, classes, minority, p, n_majority, seed)
+    ybar, summary = _draw(y[kept], transition, noise, n_labels, seed)
+    simulation = Simulation(classes, kept, ybar, summary)
     with replacing(out, "--out") as draft:
         _write(draft, out.suffix, simulation)
     if as_json:
-        print(json.dumps({"classes": simulation.classes.tolist(), **simulation.summary.to_dict()}, indent=2))
+        print(json.dumps({"classes": classes.tolist(), **summary.to_dict()}, indent=2))
     else:
         _print(simulation, out)
 
 
-def _simulate(
-    path: Path,
-    column: str | None,
-    transition: str,
-    noise: float,
-    n_labels: str,
-    minority: str | None,
-    p: float | None,
-    n_majority: int | None,
-    seed: int,
-) -> Simulation:
-    import numpy as np
-
-    from wcll.checks import InputError
-    from wcll.cli.files import load_npy, read_labels
-    from wcll.labels import describe_labels, make_complementary, make_transition, noisy_transition
-
+def _classes(path: Path, column: str | None, n_labels: str) -> tuple[NDArray[Any], IntArray]:
+    """The names of the classes in a file, and the class index of every sample."""
     classes, y = np.unique(read_labels(path, column), return_inverse=True)
     if len(classes) < 2:
         raise InputError(str(path), "at least two classes", len(classes))
-    kept = np.arange(len(y))
-    if minority is not None and p is not None:
-        kept = _subsample(y, _positions(minority, classes), p, n_majority, seed)
-    sizes = np.bincount(y[kept], minlength=len(classes))
-    if not sizes.all():
-        raise InputError(
-            "--p", "one that leaves samples of every class", f"{p:g}, which leaves none of {classes[sizes.argmin()]}"
-        )
-    kind = load_npy(Path(transition)) if transition.endswith(".npy") else transition
-    matrix = make_transition(kind, sizes, random_state=seed)
-    if noise:
-        matrix = noisy_transition(matrix, rate=noise)
     if n_labels != "1" and any(";" in str(name) for name in classes):
         raise InputError(str(path), "class names without ';', which separates several labels", "one with it")
-    number = int(n_labels) if n_labels.isdecimal() else n_labels
-    ybar = make_complementary(y[kept], matrix, n_labels=number, random_state=seed)
-    known = matrix if np.linalg.cond(matrix) < 1e12 and ybar.ndim == 1 else None
-    return Simulation(classes, kept, ybar, describe_labels(ybar, len(classes), transition=known))
-
-
-def _positions(minority: str, classes: NDArray[Any]) -> list[int]:
-    """Class indices of the names that the user listed."""
-    from wcll.checks import choice
-
-    names = [str(name) for name in classes]
-    return [names.index(choice("--minority", name.strip(), names)) for name in minority.split(",")]
+    return classes, y
 
 
 def _subsample(
-    y: NDArray[np.int64], minority: list[int], p: float, n_majority: int | None, seed: int
-) -> NDArray[np.int64]:
+    y: IntArray, classes: NDArray[Any], minority: str, p: float, n_majority: int | None, seed: int
+) -> IntArray:
     """Samples that follow Eq. 6; without ``n_majority`` as many as the classes allow."""
-    import numpy as np
-
-    from wcll.checks import positive
-    from wcll.labels import imbalance_counts, make_imbalance
-
+    names = [str(name) for name in classes]
+    rare = [names.index(choice("--minority", name.strip(), names)) for name in minority.split(",")]
     have = np.bincount(y)
     share = np.ones(len(have))
-    share[minority] = 1 / positive("--p", p)
+    share[rare] = 1 / positive("--p", p)
     most = n_majority or int((have / share).min())
-    counts = imbalance_counts(n_majority=most, n_classes=len(have), minority=minority, p=p)
+    counts = imbalance_counts(n_majority=most, n_classes=len(have), minority=rare, p=p)
     if n_majority is None:
         counts = np.minimum(counts, have)  # rounding may ask for one sample more than there is
+    if not counts.all():
+        gone = f"{p:g}, which leaves none of {names[counts.argmin()]}"
+        raise InputError("--p", "one that leaves samples of every class", gone)
     return make_imbalance(y, counts, random_state=seed)
 
 
-def _write(path: Path, suffix: str, simulation: Simulation) -> None:
-    import numpy as np
+def _draw(y: IntArray, transition: str, noise: float, n_labels: str, seed: int) -> tuple[NDArray[Any], LabelSummary]:
+    """Complementary labels of some samples, and what they tell."""
+    kind = load_npy(Path(transition)) if transition.endswith(".npy") else transition
+    matrix = make_transition(kind, np.bincount(y), random_state=seed)
+    if noise:
+        matrix = noisy_transition(matrix, rate=noise)
+    number = int(n_labels) if n_labels.isdecimal() else n_labels
+    ybar = make_complementary(y, matrix, n_labels=number, random_state=seed)
+    known = matrix if np.linalg.cond(matrix) < 1e12 and ybar.ndim == 1 else None
+    return ybar, describe_labels(ybar, len(matrix), transition=known)
 
+
+def _write(path: Path, suffix: str, simulation: Simulation) -> None:
     if suffix == ".npz":
         with path.open("wb") as file:
             np.savez(file, index=simulation.kept, ybar=simulation.ybar, classes=simulation.classes)
@@ -155,13 +140,9 @@ def _write(path: Path, suffix: str, simulation: Simulation) -> None:
 
 
 def _print(simulation: Simulation, out: Path) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from wcll.cli.output import console
 
     summary = simulation.summary
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = grid()
     columns = [("labels", summary.counts, 0), ("share", summary.marginal, 4)]
     if summary.prior:
         columns.append(("prior under Q", summary.prior, 4))

@@ -12,7 +12,7 @@ from wcll.datasets.spec import DATASETS, DatasetSpec
 
 def read_digits(_: Path) -> Content:
     """All of them; there is no official test split."""
-    from sklearn.datasets import load_digits
+    from sklearn.datasets import load_digits  # it takes a second to load, and only these data need it
 
     digits = load_digits()
     train = Split(digits.images.astype(np.uint8), digits.target.astype(np.int64))

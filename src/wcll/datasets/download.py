@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from wcll.checks import InputError
 from wcll.datasets.archives import unpack
 from wcll.datasets.checksums import hash_file, md5
 from wcll.datasets.folders import download_folder
 from wcll.datasets.spec import DATASETS, DatasetSpec, Download
-
-if TYPE_CHECKING:
-    from http.client import HTTPResponse
 
 TIMEOUT = 30  # seconds without an answer
 BLOCK = 1 << 16
@@ -130,10 +129,6 @@ def _transfer(url: str, part: Path, step: Callable[[int, int], None]) -> None:
 
 def _ask(url: str, start: int) -> HTTPResponse:
     """The answer to a request for the bytes from ``start``; for all of them if there are none from there."""
-    from http.client import HTTPException
-    from urllib.error import HTTPError
-    from urllib.request import Request, urlopen
-
     headers = {"User-Agent": "wcll", **({"Range": f"bytes={start}-"} if start else {})}
     try:
         answer: HTTPResponse = urlopen(Request(url, headers=headers), timeout=TIMEOUT)
@@ -148,8 +143,6 @@ def _ask(url: str, start: int) -> HTTPResponse:
 
 
 def _blocks(response: HTTPResponse) -> Iterator[bytes]:
-    from http.client import HTTPException
-
     try:
         while block := response.read1(BLOCK):
             yield block

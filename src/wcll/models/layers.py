@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wcll.checks import InputError
-from wcll.streams import counter_uniform, stream, stream_keys
+from wcll.models.counters import counter_uniform, stream_keys
+from wcll.streams import stream
 
 
 class Draws:

@@ -6,9 +6,11 @@ import os
 import platform
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
+
+import psutil
 
 BEAT, STALE = 10.0, 60.0  #: seconds between heartbeats, and without one until an owner elsewhere counts as dead
+CLOCK = 5.0  #: seconds by which a process's start may seem to move when the machine's clock is set
 
 
 @dataclass(frozen=True)
@@ -23,23 +25,35 @@ class Owner:
     @staticmethod
     def here() -> Owner:
         """This process."""
-        return Owner(uuid.uuid4().hex, _host(), os.getpid(), _start_of(os.getpid()))
+        return Owner.of(os.getpid())
+
+    @staticmethod
+    def of(pid: int) -> Owner:
+        """A process of this machine, under a new token."""
+        return Owner(uuid.uuid4().hex, _host(), pid, str(psutil.Process(pid).create_time()))
 
     def alive(self, observer: Owner, silent: bool) -> bool:
         """Whether the owner works on: one that is silent for long does not; on the same machine, one that is gone."""
         if silent:
             return False
-        if self.host != observer.host or os.name != "posix":
+        if self.host != observer.host:
             return True
         if self.pid == os.getpid():
             return False  # this process under an earlier token: it has let go
         try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
+            process = psutil.Process(self.pid)
+            return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD) and self._is(process)
+        except psutil.NoSuchProcess:
             return False
-        except PermissionError:
-            pass
-        return _start_of(self.pid) == self.started
+        except psutil.AccessDenied:
+            return True  # somebody else's: its silence will tell
+
+    def _is(self, process: psutil.Process) -> bool:
+        """Whether this is the process that has claimed.
+
+        Older versions counted the start of a process from the machine's: such a one is believed until it is silent.
+        """
+        return "." not in self.started or abs(process.create_time() - float(self.started)) < CLOCK
 
 
 def _host() -> str:
@@ -49,12 +63,3 @@ def _host() -> str:
     except OSError:
         world = ""
     return f"{platform.node()} {world}".strip()
-
-
-def _start_of(pid: int) -> str:
-    """When a process started, in the kernel's own words; empty where there is no such file, "dead" for a zombie."""
-    try:
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return "dead" if state in "ZX" else fields[18]
-    except (OSError, IndexError, ValueError):
-        return ""

@@ -13,7 +13,6 @@ import torch
 import wcll
 
 
-@cache
 def provenance(device: torch.device) -> dict[str, str | int]:
     """Commit, versions and device of this process."""
     return {

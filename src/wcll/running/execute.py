@@ -122,10 +122,12 @@ def run_suite(
     *,
     load: Load = load_dataset,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    together: int = TOGETHER,
+    memory: int | None = None,
     plain: bool = False,
 ) -> dict[str, Row]:
     """Run a suite without a store, by a plain loop or the engine; returns its rows by key."""
-    jobs = plan(list(suite.all_trials(seeds)), together=TOGETHER)
+    jobs = plan(list(suite.all_trials(seeds)), together=together)
     total, done = sum(job.epochs for job in jobs), 0
 
     def report(more: int) -> None:
@@ -135,8 +137,8 @@ def run_suite(
 
     tasks = Tasks(load)
     made = (
-        run_jobs([(job, tasks.of(job)) for job in together], device, report, plain=plain)
-        for together in in_step(jobs, device)
+        run_jobs([(job, tasks.of(job)) for job in step], device, report, plain=plain, memory=memory)
+        for step in in_step(jobs, device)
     )
     return {row.key: row for rows in made for row in rows}
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-from pathlib import Path
-
+import psutil
 import torch
 
 from wcll.checks import InputError
@@ -32,12 +29,7 @@ def available(device: torch.device) -> int:
     """Bytes that runs may use by default: most of what is free now."""
     if device.type == "cuda":
         return int(SHARE * torch.cuda.mem_get_info(device)[0])
-    try:
-        free = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
-        return int(SHARE * 1024 * int(free[1])) if free else 2**32
-    except OSError:
-        pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
-        return int(SHARE * pages * os.sysconf("SC_PAGE_SIZE")) if pages else 2**32
+    return int(SHARE * psutil.virtual_memory().available)
 
 
 def runs_that_fit(need: Need, limit: int) -> int:

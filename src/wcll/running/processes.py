@@ -2,58 +2,100 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from math import ceil
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 
-from wcll.checks import InputError
+from wcll.checks import InputError, whole
 from wcll.results.store import Store
 from wcll.running.execute import Load, Tasks, execute, unfinished
 from wcll.running.memory import available
 from wcll.running.plan import Job
+from wcll.training import place
 
 LOOK = 1.0  # seconds between looks at how far the workers are
 
 
-def execute_in_processes(
-    jobs: Sequence[Job],
-    path: Path,
-    load: Load,
-    *,
-    processes: int,
-    threads: int,
-    memory: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> None:
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who does the work: a device, threads of torch, and on a CPU perhaps several processes."""
+
+    device: torch.device
+    threads: int
+    processes: int
+    memory: int | None  #: bytes
+
+    @staticmethod
+    def of(device: str, threads: int, processes: int | None, memory: int | None) -> Workers:
+        """Checked; without a number of processes, as many as there are cores on a CPU."""
+        where = place("float32", device)[1]
+        whole("threads", threads)
+        if processes is None:
+            processes = max(cores() // threads, 1) if where.type == "cpu" else 1
+        if whole("processes", processes) > 1 and where.type != "cpu":
+            raise InputError("--processes", "1 on a GPU, which trains many runs at once", processes)
+        return Workers(where, threads, processes, None if memory is None else whole("memory", memory))
+
+
+def execute_in_processes(jobs: Sequence[Job], path: Path, load: Load, workers: Workers, progress: Progress) -> None:
     """Run what the store does not have yet in several processes, which share the memory there is.
 
     They divide the work by their claims, as processes of several commands would.
     """
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    limit = (available(torch.device("cpu")) if memory is None else memory) // processes
+    limit = (available(workers.device) if workers.memory is None else workers.memory) // workers.processes
     over = threading.Event()
     with TemporaryDirectory(prefix="wcll-") as folder:
-        tallies = [Path(folder) / str(i) for i in range(processes)]
+        tallies = [Path(folder) / str(i) for i in range(workers.processes)]
         watcher = threading.Thread(target=_watch, args=(jobs, path, tallies, progress, over), daemon=True)
         watcher.start()
         try:
-            errors = Parallel(n_jobs=processes)(
-                delayed(_work)(jobs, path, load, threads, limit, tally) for tally in tallies
-            )
-        except TerminatedWorkerError:
-            raise InputError("--processes", "processes that live", "one that was killed, by lack of memory perhaps",
-                             "the same command goes on with what is left") from None  # fmt: skip
+            with _pool(workers.processes) as pool:
+                work = [pool.submit(_work, jobs, path, load, workers.threads, limit, tally) for tally in tallies]
+                errors = [one.result() for one in work]
+        except BrokenProcessPool:
+            got, remedy = "one that was killed, by lack of memory perhaps", "the same command goes on with what is left"
+            raise InputError("--processes", "processes that live", got, remedy) from None
         finally:
             over.set()
             watcher.join()
     for error in filter(None, errors):
         raise error
+
+
+def cores() -> int:
+    """CPU cores that this process may use; in a container, as many as its share of time is worth."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # no such file, or "max": no limit
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        count = min(count, ceil(int(quota) / int(period)))
+    return count
+
+
+@contextmanager
+def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """Fresh processes that leave Ctrl-C to this one, which ends them if it is stopped or if one of them dies."""
+    others = set(active_children())
+    with ProcessPoolExecutor(processes, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            for child in set(active_children()) - others:
+                child.terminate()
+            raise
 
 
 def _work(jobs: Sequence[Job], path: Path, load: Load, threads: int, memory: int, tally: Path) -> InputError | None:
@@ -62,6 +104,7 @@ def _work(jobs: Sequence[Job], path: Path, load: Load, threads: int, memory: int
     It counts the epochs that it has done in the file ``tally``.
     """
     torch.set_num_threads(threads)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
     def count(done: int, total: int) -> None:
         with suppress(OSError):  # the folder goes away when a sister fails
@@ -75,13 +118,14 @@ def _work(jobs: Sequence[Job], path: Path, load: Load, threads: int, memory: int
     return None
 
 
-def _watch(
-    jobs: Sequence[Job],
-    path: Path,
-    tallies: Sequence[Path],
-    progress: Callable[[int, int], None],
-    over: threading.Event,
-) -> None:
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for more work for ever."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _watch(jobs: Sequence[Job], path: Path, tallies: Sequence[Path], progress: Progress, over: threading.Event) -> None:
     """Tell how many epochs of runs the workers have done: what they say, or more if more is written."""
     with Store(path) as store:
         waiting = unfinished(jobs, store)

@@ -1,0 +1,23 @@
+"""Bad input, said in one grammar: argument, what was expected, what came, what to do. Light: it loads nothing."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """An argument that cannot be used; the message says which, what was expected, what came and what to do."""
+
+    def __init__(self, argument: str, expected: str, got: object, remedy: str = "") -> None:
+        self.argument, self.expected, self.got, self.remedy = argument, expected, got, remedy
+        message = f"{argument}: expected {expected}, got {got}" + (f"; {remedy}" if remedy else "")
+        super().__init__(" ".join(message.split()))  # one line, whatever came
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str, str]]:
+        return type(self), (self.argument, self.expected, str(self.got), self.remedy)  # it may come from a worker
+
+
+class InputTypeError(InputError, TypeError):
+    """An argument of the wrong type."""
+
+
+class MissingExtraError(InputError, ImportError):
+    """A feature whose optional dependency is not installed."""

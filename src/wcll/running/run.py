@@ -1,0 +1,207 @@
+"""A suite from Python: train what the store lacks, and return its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from wcll.atomic import check_target
+from wcll.checks import InputError, whole
+from wcll.datasets import load_dataset, own_stamp
+from wcll.results import Row, Store
+from wcll.running.estimate import Cost, estimate
+from wcll.running.execute import Load, Tasks, check_jobs, execute, run_suite, unfinished
+from wcll.running.plan import TOGETHER, Job, plan
+from wcll.running.processes import Progress, Workers, execute_in_processes
+from wcll.suites import Suite, Trial, load_suite
+from wcll.training import torch_threads
+
+STORE = Path("wcll-results.sqlite")  #: where results are kept, unless said otherwise
+
+Say = Callable[[str], None]
+
+
+def silent(*news: object) -> None:
+    """Nobody is told."""
+
+
+def run(  # noqa: PLR0913 - one argument an option of the command
+    suite: str | Path | Suite,
+    *,
+    store: str | Path | Store | None = STORE,
+    data: str | Path | None = None,
+    trials: int | Sequence[int] | None = None,
+    device: str = "auto",
+    threads: int = 1,
+    processes: int | None = 1,
+    memory: int | None = None,
+    together: int | None = None,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> dict[str, Row]:
+    """Train what is missing of a suite, as ``wcll run`` does, and return its rows by key.
+
+    What the store has is not trained again. A call that was stopped, even by ``kill -9``, goes on where it was; several
+    processes may run one suite into one store. The number of torch's threads is afterwards as it was before.
+
+    Parameters
+    ----------
+    suite : str, Path or Suite
+        A suite of the package by name (:func:`wcll.suites.packaged_suites`), a ``.toml`` file, or a suite that was read
+        by :func:`wcll.suites.load_suite` or :func:`wcll.suites.parse_suite`.
+    store : str, Path, Store or None
+        The file that results are kept in; it is made if it is not there. None keeps them in memory only.
+    data : str, Path or None
+        A folder with data; also looked in: the one that the environment variable WCLL_DATA names, and the user's cache.
+    trials : int, sequence of int or None
+        How many trials, with seeds 0, 1, ..., or the seeds themselves; None takes the suite's number.
+    device : {"auto", "cpu", "cuda"}
+        ``"auto"`` takes a GPU if there is one.
+    threads : int
+        Threads of torch; small models are fastest with one.
+    processes : int or None
+        Processes on this machine's CPU; None takes one a core. Those beyond the first import the script that calls, so
+        it must keep its work behind ``if __name__ == "__main__":``.
+    memory : int or None
+        Bytes to use; None takes most of what is free.
+    together : int or None
+        Train at most this many runs at once; None takes 64.
+    progress : callable or None
+        Called with the epochs of runs that are done, and their total.
+    say : callable or None
+        Called with a line of text: what is found in the store, and whom this waits for.
+
+    Returns
+    -------
+    dict of str to Row
+        By key, in the suite's order. ``rows[trial.key]`` is the row of one of ``suite.all_trials()``;
+        :func:`wcll.report.tables.build_table` makes tables of them.
+
+    Examples
+    --------
+    >>> import wcll
+    >>> suite = wcll.suites.parse_suite('''
+    ... title = "Two rates"
+    ... settings = {dataset = "digits", labels = "uniform", model = "linear", epochs = 20}
+    ... grid = {lr = [1e-3, 1e-2]}
+    ... columns = [{title = "digits"}]
+    ... rows = [{loss = "forward", assume = "uniform"}]
+    ... tables = [{select = "last", at = {lr = 1e-2}}]
+    ... ''', "rates")
+    >>> rows = wcll.run(suite, store=None, trials=1, device="cpu")
+    >>> [(row.config["lr"], row.metrics["accuracy"] > 0.5) for row in rows.values()]
+    [(0.001, False), (0.01, True)]
+    """
+    wanted = suite if isinstance(suite, Suite) else load_suite(str(suite))
+    seeds = _seeds(wanted.trials if trials is None else trials)
+    workers = Workers.of(device, threads, processes, memory)
+    folder, many = None if data is None else Path(data), TOGETHER if together is None else whole("together", together)
+    chosen, report = tuple(wanted.all_trials(seeds)), progress or silent
+    if store is not None:
+        target = store if isinstance(store, Store) else Path(store)
+        return Runs(chosen, target, workers, folder, many).train(wanted.title, report, say or silent)
+    if workers.processes > 1:
+        raise InputError("processes", "1 without a store, by which processes share the work", workers.processes)
+    load = partial(load_dataset, data=folder)
+    with torch_threads(workers.threads):
+        rows = run_suite(wanted, seeds, workers.device, load=load, progress=report, together=many, memory=memory)
+    return {trial.key: rows[trial.key] for trial in chosen}
+
+
+def _seeds(trials: int | Sequence[int]) -> Sequence[int]:
+    """0, 1, ... of so many trials, or the seeds that are given."""
+    if not isinstance(trials, Sequence):
+        return range(whole("trials", trials))
+    if not trials or not all(isinstance(seed, int) and seed >= 0 for seed in trials):
+        raise InputError("trials", "how many, or seeds from 0", repr(trials))
+    return trials
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What training would do: numbers of runs, of the groups of runs that train together, and the cost."""
+
+    runs: int
+    runs_left: int
+    groups: tuple[int, ...]  #: runs of each
+    groups_left: int
+    cost: Cost | None  #: None if nothing is left
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Trials that are to be in a store, and who trains them on what."""
+
+    trials: Sequence[Trial]
+    store: Path | Store
+    workers: Workers
+    data: Path | None = None
+    together: int = TOGETHER
+
+    def train(self, title: str, progress: Progress = silent, say: Say = silent) -> dict[str, Row]:
+        """Train what the store lacks; returns the rows of all trials by key."""
+        keys = list(dict.fromkeys(trial.key for trial in self.trials))
+        with torch_threads(self.workers.threads):
+            jobs, left = self._jobs()
+            tasks = Tasks(self._load)
+            if left:  # before the store is made: data that cannot be used leave nothing behind
+                check_jobs(left, tasks, self.workers.device)
+            with self._open() as store:
+                if left:
+                    done = len(keys) - sum(len(job.keys) for job in left)
+                    say(f"{title}: {len(keys)} runs, {done} of them in {store.path}")
+                    self._execute(jobs, store, tasks, progress, say)
+                else:
+                    say(f"{title}: all {len(keys)} runs are in {store.path}; nothing is left to do")
+                return {row.key: row for row in store.rows(keys)}
+
+    def forecast(self) -> Forecast:
+        """What training would do; a few steps are measured, and nothing is written."""
+        with torch_threads(self.workers.threads):
+            jobs, left = self._jobs()
+            cost = estimate(left, Tasks(self._load), self.workers.device) if left else None
+        sizes, missing = (tuple(len(job.keys) for job in some) for some in (jobs, left))
+        return Forecast(sum(sizes), sum(missing), sizes, len(missing), cost)
+
+    @property
+    def _load(self) -> Load:
+        return partial(load_dataset, data=self.data)
+
+    def _open(self) -> AbstractContextManager[Store]:
+        return nullcontext(self.store) if isinstance(self.store, Store) else Store(self.store)
+
+    def _jobs(self) -> tuple[list[Job], list[Job]]:
+        """All jobs, and what is left of them."""
+        jobs = plan(self.trials, together=self.together)
+        if not isinstance(self.store, Store):
+            check_target(self.store, "--store")
+            if not self.store.exists() or not self.store.stat().st_size:
+                return jobs, jobs
+        with self._open() as store:
+            self._check_same_data(store, [key for job in jobs for key in job.keys])
+            return jobs, unfinished(jobs, store)
+
+    def _check_same_data(self, store: Store, keys: Sequence[str]) -> None:
+        """A user's own file may change under its name: finished runs must not stand for data that they did not see."""
+        for name, stamps in store.data_seen(keys).items():
+            if stamps != {""} and stamps != {own_stamp(name, self.data)}:
+                same = f"the file that the runs in {store.path} have read"
+                remedy = "give the new data another name, or use another --store"
+                raise InputError(f"dataset {name!r}", same, "one that was changed", remedy)
+
+    def _execute(self, jobs: Sequence[Job], store: Store, tasks: Tasks, progress: Progress, say: Say) -> None:
+        """Work through the jobs; one who stops this is told how to go on."""
+        who = self.workers
+        try:
+            if who.processes > 1:
+                execute_in_processes(jobs, store.path, self._load, who, progress)
+            else:
+                execute(jobs, store, tasks, who.device, memory=who.memory, progress=progress, say=say)
+        except KeyboardInterrupt:
+            keys = [key for job in jobs for key in job.keys]
+            done = f"{len(store.finished(keys))} of {len(keys)} runs are in {store.path}"
+            say(f"{done}; the same command goes on from there")
+            raise

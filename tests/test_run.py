@@ -1,0 +1,171 @@
+"""``wcll.run``: what the command does, from Python."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import time
+
+import psutil
+import pytest
+import torch
+
+import wcll
+from suites import MAIN, SMALL, start
+from wcll.checks import InputError
+from wcll.cli.app import run as command
+from wcll.results import Store
+from wcll.running import processes
+from wcll.suites import parse_suite
+
+TINY = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 2")
+
+
+@pytest.fixture(scope="module")
+def suite():
+    return parse_suite(TINY, "tiny")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return tmp_path
+
+
+def results(rows):
+    """All but what differs from run to run."""
+    return {key: (row.config, row.metrics, row.history) for key, row in rows.items()}
+
+
+def test_the_call_and_the_command_give_the_same_rows(suite, folder):
+    assert command(["run", "tiny.toml", "--store", "command.sqlite"]) == 0
+    rows = wcll.run(folder / "tiny.toml", store="call.sqlite")
+    assert list(rows) == [trial.key for trial in suite.all_trials()]
+    with Store(folder / "command.sqlite") as store:
+        assert results(rows) == results({row.key: row for row in store.rows()})
+    assert results(rows) == results(wcll.run(suite, store=None))
+
+
+def test_a_second_call_trains_nothing(suite, folder, monkeypatch):
+    said, steps = [], []
+    first = wcll.run(suite, store="s.sqlite", trials=1, progress=lambda *step: steps.append(step), say=said.append)
+    assert steps[-1] == (16 * 2, 16 * 2)
+
+    def refuse(*arguments, **options):
+        raise AssertionError("runs were trained")
+
+    monkeypatch.setattr("wcll.running.execute.run_jobs", refuse)
+    with Store(folder / "s.sqlite") as store:
+        again = wcll.run(suite, store=store, trials=[0], say=said.append)
+        assert store.finished(list(again)) == set(again)  # it is still open
+    assert [row.to_dict() for row in again.values()] == [row.to_dict() for row in first.values()]
+    assert said == [
+        "Small: 16 runs, 0 of them in s.sqlite",
+        f"Small: all 16 runs are in {folder}/s.sqlite; nothing is left to do",
+    ]
+
+
+def test_the_number_of_threads_is_as_before(suite, monkeypatch):
+    before = torch.get_num_threads()
+    rows = wcll.run(suite, store=None, trials=1, threads=before + 1)
+    assert {row.provenance["threads"] for row in rows.values()} == {before + 1}
+    assert torch.get_num_threads() == before
+
+    def failing(*arguments, **options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("wcll.running.run.check_jobs", failing)
+    with pytest.raises(ZeroDivisionError):
+        wcll.run(suite, store="s.sqlite", threads=before + 1)
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"suite": "digit"}, "did you mean 'digits'"),
+        ({"trials": 0}, "trials: expected a whole number from 1, got 0"),
+        ({"trials": []}, r"trials: expected how many, or seeds from 0, got \[\]"),
+        ({"trials": [-1]}, r"trials: expected how many, or seeds from 0, got \[-1\]"),
+        ({"trials": "2"}, "trials: expected how many, or seeds from 0, got '2'"),
+        ({"device": "tpu"}, "device: expected 'auto', 'cpu' or 'cuda'"),
+        ({"threads": 0}, "threads: expected a whole number"),
+        ({"processes": 0}, "processes: expected a whole number"),
+        ({"processes": 2, "store": None}, "processes: expected 1 without a store"),
+        ({"memory": "4GB"}, "memory: expected a whole number from 1, got '4GB'"),
+        ({"together": 0}, "together: expected a whole number"),
+        ({"store": "no/such/folder.sqlite"}, "--store: expected a folder that can be written"),
+        ({"data": "nowhere"}, "data: expected a folder, got nowhere, which is not there"),
+    ],
+)
+def test_bad_input_leaves_nothing(options, message, suite, folder):
+    with pytest.raises(InputError, match=message):
+        wcll.run(**{"suite": suite, "store": "s.sqlite", **options})
+    assert [path.name for path in folder.iterdir()] == ["tiny.toml"]
+
+
+def finished(path):
+    """Finished runs so far, read beside the process that writes."""
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            return connection.execute("SELECT count(*) FROM runs").fetchone()[0]
+    except sqlite3.OperationalError:  # it is not there yet
+        return 0
+
+
+def workers(child):
+    """The processes that train; the helper of multiprocessing that tidies up is none."""
+    return [one for one in psutil.Process(child.pid).children() if "spawn_main" in " ".join(one.cmdline())]
+
+
+@pytest.fixture
+def at_work(folder):
+    """``wcll run`` in two processes, under way."""
+    (folder / "long.toml").write_text(SMALL.replace("epochs = 12", "epochs = 400"))
+    child = start(MAIN, *["run", "long.toml", "--store", "s.sqlite", "--processes", "2", "--together", "2"])
+    while not finished(folder / "s.sqlite") and child.poll() is None:
+        time.sleep(0.05)
+    yield child
+    child.kill()
+    child.communicate()
+
+
+def test_a_worker_that_is_killed_is_one_line(at_work):
+    first, second = workers(at_work)
+    first.kill()
+    _, error = at_work.communicate(timeout=60)
+    assert at_work.returncode == 2
+    assert error.splitlines()[-1].startswith("wcll: error: --processes: expected processes that live, got one that was")
+    assert "Traceback" not in error
+    assert not second.is_running()
+
+
+def test_control_c_ends_all_processes(at_work):
+    both = workers(at_work)
+    assert len(both) == 2
+    os.kill(at_work.pid, signal.SIGINT)
+    _, error = at_work.communicate(timeout=60)
+    assert at_work.returncode == 130
+    assert error.endswith("the same command goes on from there\nwcll: stopped\n")
+    assert "Traceback" not in error
+    assert not any(one.is_running() for one in both)
+
+
+def test_workers_end_with_their_parent(at_work):
+    both = workers(at_work)
+    assert len(both) == 2
+    at_work.kill()
+    assert psutil.wait_procs(both, timeout=30)[1] == []
+
+
+def test_cores_of_a_container(monkeypatch, tmp_path):
+    monkeypatch.setattr("wcll.running.processes.os.sched_getaffinity", lambda _: range(64), raising=False)
+    limit = tmp_path / "cpu.max"
+    monkeypatch.setattr("wcll.running.processes.Path", lambda _: limit)
+    for text, expected in (("150000 100000", 2), ("max 100000", 64), ("6400000 50000", 64)):
+        limit.write_text(text)
+        assert processes.cores() == expected
+    limit.unlink()
+    assert processes.cores() == 64
