@@ -89,3 +89,11 @@ def test_generated_documentation_is_up_to_date():
         [sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stdout
+
+
+@every_module
+def test_reports_read_rows(path):
+    """What shows results neither trains nor runs anything."""
+    if path.relative_to(SOURCE).parts[0] in ("report", "paper"):
+        rooms = {name.split(".")[1] for name in imported(ast.parse(path.read_text())) if name.startswith("wcll.")}
+        assert not rooms & {"training", "running", "models"}

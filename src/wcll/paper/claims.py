@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import fmean
 
 import numpy as np
+from scipy.stats import t
 
-from wcll.paper.compare import METHODS, Comparison, Entry, mean_absolute, show_name
-from wcll.paper.published import Published, published
+from wcll.paper.part import Part, mean_absolute
+from wcll.paper.published import METHODS, Published, published, show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.report.tables import SIGNIFICANCE, Cell, paired_p_value
 
@@ -60,32 +62,30 @@ def judge_all(found: Reproduction) -> list[Claim]:
 def _best(found: Reproduction) -> Judged:
     texts, everywhere = [], True
     for protocol, name in PROTOCOLS.items():
-        winners = [max(rivals, key=lambda entry: _mean(entry, protocol)) for rivals in _settings(found)]
-        own = [entry for entry in winners if entry.method == "wcll"]
-        everywhere &= len(own) == len(winners)
-        text = f"By {name} it is best in {len(own)} of {len(winners)} settings"
-        if len(own) < len(winners):
-            others = sorted({show_name(entry.method) for entry in winners} - {"WCLL"})
-            behind = max(
-                _mean(winner, protocol) - _mean(entry, protocol)
-                for winner, entry in zip(winners, found.main("wcll"), strict=True)
-            )
-            text += (
-                f" ({_columns(own)}); elsewhere the best is {' or '.join(others)}, ahead by up to {behind:.1f} points"
-            )
+        means = [_means(found.main(protocol, method)) for method in METHODS]
+        settings = list(zip(found.columns, zip(*means, strict=True), strict=True))
+        winners = {column: METHODS[rivals.index(max(rivals))] for column, rivals in settings}
+        own = [column for column, winner in winners.items() if winner == "wcll"]
+        everywhere &= len(own) == len(settings)
+        text = f"By {name} it is best in {len(own)} of {len(settings)} settings"
+        if len(own) < len(settings):
+            others = " or ".join(sorted({show_name(winner) for winner in winners.values()} - {"WCLL"}))
+            behind = max(max(rivals) - rivals[METHODS.index("wcll")] for _, rivals in settings)
+            where = "; ".join(own) or "none"
+            text += f" ({where}); elsewhere the best is {others}, ahead by up to {behind:.1f} points"
         texts.append(f"{text}.")
-    forward = [_mean(entry, "paper") for entry in found.main("forward, Q from counts")]
+    forward = _means(found.main("paper", "forward, Q from counts"))
     texts.append(
-        f"Forward correction with the selector recovered from the label counts, which the paper does not have, reaches {min(forward):.1f} to {max(forward):.1f}."
+        f"Forward correction with the selector recovered from the label counts, which the paper does not have, reaches {_range(forward)}."
     )
     return everywhere, " ".join(texts)
 
 
 @claim("WCLL's standard deviation over trials is smaller than that of PC and L-W (results on figure 3).")
 def _spread(found: Reproduction) -> Judged:
-    rivals = ("pc", "l-w")
-    total = {m: [100 * e.paper["accuracy"].std for e in found.main(m)] for m in ("wcll", *rivals)}
-    rare = {m: [100 * e.paper["minority_recall"].std for e in found.parts["figure3"].of(m)] for m in ("wcll", *rivals)}
+    rivals, figure = ("pc", "l-w"), found.parts["figure3"]
+    total = {m: [100 * cell.std for cell in found.main("paper", m)] for m in ("wcll", *rivals)}
+    rare = {m: [100 * cell.std for cell in figure.cells("paper", m, "minority_recall")] for m in ("wcll", *rivals)}
     if any(math.isnan(value) for values in (*total.values(), *rare.values()) for value in values):
         return None, "A single trial has no spread."
     below = {
@@ -103,7 +103,7 @@ def _spread(found: Reproduction) -> Judged:
 
 @claim("WCLL keeps its accuracy on the imbalanced class when p goes from 2 to 2.5 (figure 3).")
 def _steady(found: Reproduction) -> Judged:
-    change = _from_2_to_25(found, "wcll")
+    change = _change(*_from_2_to_25(found, "wcll"))
     kept = None if change.fell is None else not change.fell
     if kept is None and change.within(NOTICEABLE):
         kept = True
@@ -114,24 +114,19 @@ def _steady(found: Reproduction) -> Judged:
 def _imbalanced(found: Reproduction) -> Judged:
     figure = found.parts["figure3"]
     rivals = [method for method in figure.methods if method != "wcll"]
-    lost = [
-        entry
-        for entry in figure.of("wcll")
-        if max(_recall(figure.at(m, entry.column)) for m in rivals) >= _recall(entry)
-    ]
-    best = [entry for entry in figure.of("wcll") if entry not in lost]
-    text = f"At the last epoch it is in {len(best)} of {len(figure.columns)} panels"
+    by_method = [_means(figure.cells("paper", method, "minority_recall")) for method in ("wcll", *rivals)]
+    panels = dict(zip(figure.columns, zip(*by_method, strict=True), strict=True))  # WCLL comes first
+    lost = {column: recalls for column, recalls in panels.items() if max(recalls[1:]) >= recalls[0]}
+    best = [max(recalls[1:]) for column, recalls in panels.items() if column not in lost]
+    text = f"At the last epoch it is in {len(best)} of {len(panels)} panels"
     if best:
-        found_by_rivals = max(_recall(figure.at(method, entry.column)) for method in rivals for entry in best)
-        text += f", where the rivals find at most {found_by_rivals:.1f} % of the class"
-    against = [
-        "; ".join(
-            f"{entry.column}: WCLL {_recall(entry):.1f}, "
-            + ", ".join(f"{show_name(m)} {_recall(figure.at(m, entry.column)):.1f}" for m in rivals)
-            for entry in lost
-        )
-    ]
-    return not lost, f"{text}. Not in {against[0]}." if lost else f"{text}."
+        text += f", where the rivals find at most {max(best):.1f} % of the class"
+    names = [show_name(method) for method in ("wcll", *rivals)]
+    against = "; ".join(
+        f"{column}: " + ", ".join(f"{name} {recall:.1f}" for name, recall in zip(names, recalls, strict=True))
+        for column, recalls in lost.items()
+    )
+    return not lost, f"{text}. Not in {against}." if lost else f"{text}."
 
 
 @claim("PC gets worse on the imbalanced class when p goes from 2 to 2.5 (results on figure 3).")
@@ -146,24 +141,20 @@ def _nn_falls(found: Reproduction) -> Judged:
 
 @claim("The experiments train the loss of Eq. 12 (experiments, first paragraph).")
 def _eq12(found: Reproduction) -> Judged:
-    pairs = [
-        (entry.printed.mean, _mean(found.parts[name].at("wcll, Eq. 12", entry.column), "paper"))
-        for name in ("table2", "table3", "table4")
-        for entry in found.parts[name].of("wcll")
-        if entry.printed
-    ]
-    off = fmean(abs(ours - theirs) for theirs, ours in pairs)
-    recall = max(_recall(entry) for entry in found.main("wcll, Eq. 12"))
+    ours = _means(found.main("paper", "wcll, Eq. 12"))
+    off = fmean(abs(own - one.printed.mean) for own, one in zip(ours, found.main_beside("wcll"), strict=True))
+    recall = max(_means(found.main("paper", "wcll, Eq. 12", "minority_recall")))
     return off <= NOTICEABLE, (
-        f"As printed, Eq. 12 reaches {_range([ours for _, ours in pairs])}, {off:.1f} points from the printed numbers on average, and finds at most {recall:.1f} % of the imbalanced classes. "
-        f"Eq. 9, one weight for each sample, is {mean_absolute(found.main('wcll')):.1f} points off."
+        f"As printed, Eq. 12 reaches {_range(ours)}, {off:.1f} points from the printed numbers on average, and finds at most {recall:.1f} % of the imbalanced classes. "
+        f"Eq. 9, one weight for each sample, is {mean_absolute(found.main_beside('wcll')):.1f} points off."
     )
 
 
 @claim("WCLL can be used with any loss and any model.")
 def _assumption_free(found: Reproduction) -> Judged:
     bases = found.parts["bases"]
-    fair, paper = ({(e.method, e.column): _mean(e, how) for e in bases.entries} for how in ("fair", "paper"))
+    places = list(product(bases.methods, bases.columns))
+    fair, paper = ({place: 100 * bases.cell(how, *place).mean for place in places} for how in ("fair", "paper"))
     best, worst = max(fair, key=lambda place: fair[place]), min(paper, key=lambda place: paper[place])
     return min(*fair.values(), *paper.values()) >= LEARNT, (
         f"All {len(fair)} combinations of an ordinary loss and a model were trained; learning is taken as {LEARNT:.0f} %, three times chance. By the fair protocol they reach {_range(list(fair.values()))} "
@@ -173,7 +164,10 @@ def _assumption_free(found: Reproduction) -> Judged:
 
 @claim("NCLL and ML_CLL do poorly on MNIST (and are left out of its tables).")
 def _poor(found: Reproduction) -> Judged:
-    figures = {m: [max(_mean(e, how) for how in PROTOCOLS) for e in found.main(m)] for m in ("ncll", "ml-cll", "wcll")}
+    figures = {
+        m: [max(both) for both in zip(*(_means(found.main(how, m)) for how in PROTOCOLS), strict=True)]
+        for m in ("ncll", "ml-cll", "wcll")
+    }
     below = sum(max(figures[m][i] for m in ("ncll", "ml-cll")) < own for i, own in enumerate(figures["wcll"]))
     text = " and ".join(f"{show_name(m)} at most {max(figures[m]):.1f}" for m in ("ncll", "ml-cll"))
     return below == len(figures["wcll"]), (
@@ -183,31 +177,32 @@ def _poor(found: Reproduction) -> Judged:
 
 @claim("LOG does poorly on MNIST (left out of tables 2 and 3, 9.80 in table 4).")
 def _log(found: Reproduction) -> Judged:
-    figures = [_mean(entry, "paper") for entry in found.main("log")]
-    ahead = sum(a > _mean(b, "paper") for a, b in zip(figures, found.main("wcll"), strict=True))
-    table4 = [f"{_mean(entry, 'paper'):.1f}" for entry in found.parts["table4"].of("log")]
+    figures, wcll = (_means(found.main("paper", method)) for method in ("log", "wcll"))
+    ahead = sum(a > b for a, b in zip(figures, wcll, strict=True))
+    table4 = _words(found.parts["table4"].cells("paper", "log"))
     return (
         not ahead,
-        f"It reaches {_range(figures)} and is ahead of WCLL in {ahead} of {len(figures)} settings; in table 4's, {all_of(table4)}.",
+        f"It reaches {_range(figures)} and is ahead of WCLL in {ahead} of {len(figures)} settings; in table 4's, {table4}.",
     )
 
 
 @claim("Weights that do not match pi cost accuracy (table 5).")
 def _weights(found: Reproduction) -> Judged:
     table = found.parts["table5"]
-    own = table.of("wcll")[0]
-    wrong = [table.of(method)[0] for method in table.methods if method != "wcll"]
-    worse = [
-        _less(getattr(entry, how)["accuracy"], getattr(own, how)["accuracy"]) for entry in wrong for how in PROTOCOLS
-    ]
-    biased = [entry for entry in wrong if "bias" in entry.method]
-    (random,) = [entry for entry in wrong if entry not in biased]
+    wrong = [method for method in table.methods if method != "wcll"]
+    biased = [method for method in wrong if "bias" in method]
+    (random,) = [method for method in wrong if method not in biased]
+    worse = [_less(*table.cells(how, method), *table.cells(how, "wcll")) for method in wrong for how in PROTOCOLS]
+
+    def of(how: str, *methods: str) -> str:
+        return _range(_means([cell for method in methods for cell in table.cells(how, method)]))
+
     texts = [
-        f"By {name} WCLL has {_mean(own, how):.1f}, with a bias from 0.05 to 0.5 {_range([_mean(entry, how) for entry in biased])}, with random weights {_mean(random, how):.1f}."
+        f"By {name} WCLL has {of(how, 'wcll')}, with a bias from 0.05 to 0.5 {of(how, *biased)}, with random weights {of(how, random)}."
         for how, name in PROTOCOLS.items()
     ]
     texts.append(
-        f"Printed: {_printed([own])}, {_printed(biased)} and {_printed([random])}. {_significance(worse, 'below')}"
+        f"Printed: {_printed(table, 'wcll')}, {_printed(table, *biased)} and {_printed(table, random)}. {_significance(worse, 'below')}"
     )
     return _all(worse), " ".join(texts)
 
@@ -217,22 +212,21 @@ def _resampling(found: Reproduction) -> Judged:
     table = found.parts["table6"]
     kinds = ("under-sampling", "over-sampling")
     pairs = [
-        (getattr(entry, how)["accuracy"], getattr(own, how)["accuracy"])
-        for kind in kinds
-        for entry, own in zip(table.of(kind), table.of("wcll"), strict=True)
-        for how in PROTOCOLS
+        pair
+        for kind, how in product(kinds, PROTOCOLS)
+        for pair in zip(table.cells(how, kind), table.cells(how, "wcll"), strict=True)
     ]
-    behind, ahead = [_less(entry, own) for entry, own in pairs], [_less(own, entry) for entry, own in pairs]
+    behind, ahead = [_less(cell, own) for cell, own in pairs], [_less(own, cell) for cell, own in pairs]
 
     def row(method: str, how: str) -> str:
-        return all_of([f"{_mean(entry, how):.1f}" for entry in table.of(method)])
+        return _words(table.cells(how, method))
 
     texts = [
         f"By {name} WCLL has {row('wcll', how)}, under-sampling {row('under-sampling', how)}, over-sampling {row('over-sampling', how)}."
         for how, name in PROTOCOLS.items()
     ]
     return _all(behind), (
-        f"Resampling by the complementary label corrects what the weights correct. {' '.join(texts)} {_significance(behind, 'below')} {_significance(ahead, 'above')} Printed: {_printed([e for kind in kinds for e in table.of(kind)])}. "
+        f"Resampling by the complementary label corrects what the weights correct. {' '.join(texts)} {_significance(behind, 'below')} {_significance(ahead, 'above')} Printed: {_printed(table, *kinds)}. "
         f"Resampling by the TRUE label, which nobody could do, gives {row('under-sampling by y', 'paper')} (under) and {row('over-sampling by y', 'paper')} (over) by the paper's protocol."
     )
 
@@ -240,7 +234,7 @@ def _resampling(found: Reproduction) -> Judged:
 @claim("The estimation error falls as 1/sqrt(N) (theorem 1).")
 def _rate(found: Reproduction) -> Judged:
     sizes = found.parts["sizes"]
-    limit = max(_mean(entry, "paper") for entry in sizes.of("ordinary labels"))
+    limit = max(_means(sizes.cells("paper", "ordinary labels")))
     texts = [
         f"by {name} {_slope(sizes, how, limit):.2f} (between {_slope(sizes, how, 100):.2f} and {_slope(sizes, how, limit - 2):.2f} for other limits)"
         for how, name in PROTOCOLS.items()
@@ -264,27 +258,22 @@ def _elsewhere(found: Reproduction) -> Judged:
     )
 
 
-def _mean(entry: Entry, protocol: str) -> float:
-    return 100 * float(getattr(entry, protocol)["accuracy"].mean)
+def _means(cells: Sequence[Cell]) -> list[float]:
+    """In percent."""
+    return [100 * cell.mean for cell in cells]
 
 
-def _recall(entry: Entry) -> float:
-    return 100 * entry.paper["minority_recall"].mean
+def _words(cells: Sequence[Cell]) -> str:
+    return all_of([f"{mean:.1f}" for mean in _means(cells)])
 
 
 def _range(values: Sequence[float]) -> str:
-    return f"{min(values):.1f} to {max(values):.1f}"
+    return f"{min(values):.1f} to {max(values):.1f}" if len(values) > 1 else f"{values[0]:.1f}"
 
 
-def _printed(entries: Sequence[Entry]) -> str:
+def _printed(part: Part, *methods: str) -> str:
     """The range of what the paper prints."""
-    means = [entry.printed.mean for entry in entries if entry.printed]
-    return _range(means) if len(means) > 1 else f"{means[0]:.1f}"
-
-
-def _settings(found: Reproduction) -> list[list[Entry]]:
-    """The ten methods in each setting of tables 2, 3 and 4."""
-    return [list(rivals) for rivals in zip(*(found.main(method) for method in METHODS), strict=True)]
+    return _range([one.printed.mean for method in methods for one in part.of(method)])
 
 
 def _printed_settings(dataset: str, tables: Sequence[int]) -> list[list[Published]]:
@@ -337,13 +326,11 @@ class Change:
         return f"Accuracy on the imbalanced class changes by {self.mean:+.1f} points (mean of classes 0, 1 and 2, 95 % interval over {self.trials} trials {self.low:+.1f} to {self.high:+.1f})."
 
 
-def _change(before: Sequence[Entry], after: Sequence[Entry]) -> Change:
+def _change(before: Sequence[Cell], after: Sequence[Cell]) -> Change:
     """From some settings to others, each trial averaged over the settings: its runs share most of their images."""
-    from scipy.stats import t
 
-    def by_seed(entries: Sequence[Entry]) -> dict[int, float]:
-        cells = [entry.paper["minority_recall"].values for entry in entries]
-        return {seed: fmean(cell[seed] for cell in cells) for seed in cells[0]}
+    def by_seed(cells: Sequence[Cell]) -> dict[int, float]:
+        return {seed: fmean(cell.values[seed] for cell in cells) for seed in cells[0].values}
 
     first, second = by_seed(before), by_seed(after)
     changes = 100 * np.array([second[seed] - first[seed] for seed in first])
@@ -353,32 +340,27 @@ def _change(before: Sequence[Entry], after: Sequence[Entry]) -> Change:
     return Change(float(changes.mean()), float(changes.mean() - half), float(changes.mean() + half), len(changes))
 
 
-def _from_2_to_25(found: Reproduction, method: str) -> Change:
-    """In figure 3's settings, the first of which have p = 2, with more trials than the figure."""
-    entries = found.parts["steady"].of(method)
-    half = len(entries) // 2
-    return _change(entries[:half], entries[half:])
+def _from_2_to_25(found: Reproduction, method: str) -> tuple[list[Cell], list[Cell]]:
+    """The imbalanced class in figure 3's settings, the first of which have p = 2, with more trials than the figure."""
+    cells = found.parts["steady"].cells("paper", method, "minority_recall")
+    half = len(cells) // 2
+    return cells[:half], cells[half:]
 
 
 def _falls(found: Reproduction, method: str) -> Judged:
-    recalls = [_recall(entry) for entry in found.parts["steady"].of(method)]
-    if not any(recalls):
+    before, after = _from_2_to_25(found, method)
+    if not any(_means([*before, *after])):
         return None, f"{show_name(method)} never predicts the imbalanced class at either p: nothing is left to lose."
-    half = len(recalls) // 2
-    change = _from_2_to_25(found, method)
-    pairs = all_of([f"{a:.1f} to {b:.1f}" for a, b in zip(recalls[:half], recalls[half:], strict=True)])
+    change = _change(before, after)
+    pairs = all_of([f"{a:.1f} to {b:.1f}" for a, b in zip(_means(before), _means(after), strict=True)])
     return change.fell, f"{change.text()} For classes 0, 1 and 2: {pairs}."
 
 
-def _slope(sizes: Comparison, protocol: str, limit: float) -> float:
+def _slope(sizes: Part, protocol: str, limit: float) -> float:
     """The log-log slope of the gap to a limit over the number of images, from means over trials."""
-    n = np.log([column.settings["n_majority"] for column in sizes.results.suite.columns])
-    gap = np.log([limit - _mean(entry, protocol) for entry in sizes.of("wcll")])
+    n = np.log([column.settings["n_majority"] for column in sizes.suite.columns])
+    gap = np.log([limit - mean for mean in _means(sizes.cells(protocol, "wcll"))])
     return float(np.polyfit(n, gap, 1)[0])
-
-
-def _columns(entries: Sequence[Entry]) -> str:
-    return "; ".join(entry.column for entry in entries) or "none"
 
 
 def all_of(words: Sequence[str]) -> str:

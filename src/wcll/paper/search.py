@@ -16,8 +16,8 @@ from statistics import fmean
 from typing import Any
 
 from wcll.checks import InputError
+from wcll.paper.files import check_trials, check_version, made_of, not_ours, read_file, version, write_lines
 from wcll.paper.published import published
-from wcll.paper.results import check_trials, check_version, made_of, read_file, version, write_lines
 from wcll.results import Row
 from wcll.suites import Suite, Trial
 from wcll.suites.loading import load_base
@@ -205,7 +205,7 @@ def read_search(path: Path) -> Search:
     except InputError:
         raise
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}") from None
+        raise not_ours(path, error) from None
     return Search(base, trials, figures, made)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from wcll.report.tables import Cell
 
@@ -15,11 +15,14 @@ def percent(figure: dict[str, float]) -> str:
     return f"{mean:.1f}" if std != std else f"{mean:.1f} ± {std:.1f}"
 
 
-def render(template: str, **values: Any) -> str:
-    """Fill a template of this package; a missing value is an error. HTML is escaped, Markdown has lines of its own."""
+def render(template: str, *, package: str = "wcll.report", **values: Any) -> str:
+    """Fill a template of a package, which may extend those of this one; a missing value is an error.
+
+    HTML is escaped, Markdown has lines of its own.
+    """
     html = template.endswith(".html")
     environment = Environment(
-        loader=PackageLoader("wcll.report"),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("wcll.report")]),
         autoescape=html,
         undefined=StrictUndefined,
         trim_blocks=not html,

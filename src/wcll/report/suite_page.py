@@ -24,7 +24,7 @@ def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], comm
     """The page of a suite; missing trials are said where they are missing."""
     tables = [build_table(suite, spec, rows, seeds) for spec in suite.tables]
     picks = pick_all(suite, suite.tables[0], rows, seeds)
-    shown = [picked.row for cell in picks.values() for picked in cell.values()]
+    shown = [picked.run for cell in picks.values() for picked in cell.values()]
     return render(
         "suite.html",
         title=suite.title,
@@ -38,24 +38,24 @@ def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], comm
     )
 
 
-def _column(suite: Suite, index: int, picks: Picks) -> dict[str, Any]:
+def _column(suite: Suite, index: int, picks: Picks[Row]) -> dict[str, Any]:
     """The panels of one column."""
     title = suite.columns[index].title
     cells = {row.title: list(picks[row.title, title].values()) for row in suite.rows if picks[row.title, title]}
-    curves = {name: np.stack([p.row.curve("accuracy") for p in cell]) for name, cell in cells.items()}
+    curves = {name: np.stack([p.run.curve("accuracy") for p in cell]) for name, cell in cells.items()}
     group = f"curves{index}"
     panels = [_panels(name, cell, curves[name], group) for name, cell in cells.items()]
     return {"title": title, "panels": panels, "everyone": curve_group(group, curves.values())}
 
 
-def _panels(name: str, cell: list[Picked], curves: FloatArray, group: str) -> dict[str, str]:
+def _panels(name: str, cell: list[Picked[Row]], curves: FloatArray, group: str) -> dict[str, str]:
     tables = np.stack([_confusion(picked) for picked in cell]).mean(axis=0)
     recall = np.diag(tables)
     names = [str(k) for k in range(len(recall))]
-    sizes = np.array(cell[0].row.history["sizes"])
+    sizes = np.array(cell[0].run.history["sizes"])
     rare = [int(k) for k in np.flatnonzero(sizes < sizes.mean())]
     readable = len(recall) <= MOST_CLASSES
-    accuracy = [picked.row.value("accuracy", picked.epoch) for picked in cell]
+    accuracy = [picked.value("accuracy") for picked in cell]
     return {
         "title": name,
         "accuracy": _spread(accuracy),
@@ -65,19 +65,19 @@ def _panels(name: str, cell: list[Picked], curves: FloatArray, group: str) -> di
     }
 
 
-def _confusion(picked: Picked) -> FloatArray:
+def _confusion(picked: Picked[Row]) -> FloatArray:
     """Shares of predictions within each true class, at the checkpoint nearest to the epoch that is shown."""
-    compared = np.array(picked.row.history["checkpoints"])
-    counts = picked.row.confusion(int(np.abs(compared - picked.epoch).argmin())).counts
+    compared = np.array(picked.run.history["checkpoints"])
+    counts = picked.run.confusion(int(np.abs(compared - picked.epoch).argmin())).counts
     shares: FloatArray = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return shares
 
 
-def _estimates(picks: Picks) -> list[dict[str, Any]]:
+def _estimates(picks: Picks[Row]) -> list[dict[str, Any]]:
     """What held-out complementary labels alone say of balanced accuracy, beside what the test set says."""
     found = []
     for (name, column), cell in picks.items():
-        judged = [picked for picked in cell.values() if picked.row.history["held_out"] is not None]
+        judged = [picked for picked in cell.values() if picked.run.history["held_out"] is not None]
         if not judged:
             continue
         figures = [_estimate(picked) for picked in judged]
@@ -87,7 +87,7 @@ def _estimates(picks: Picks) -> list[dict[str, Any]]:
             "column": column,
             "estimate": _spread([figure.value for figure in figures]),
             "width": f"{100 * float(np.median([figure.high - figure.low for figure in figures])):.0f}",
-            "measured": _spread([picked.row.value("balanced_accuracy", picked.epoch) for picked in judged]),
+            "measured": _spread([picked.value("balanced_accuracy") for picked in judged]),
             "verdict": ", ".join(f"{verdict} ({verdicts.count(verdict)})" for verdict in sorted(set(verdicts))),
         })  # fmt: skip
     return found
@@ -99,11 +99,11 @@ def _told(rows: Sequence[Row]) -> str:
     return " or ".join(f"Q {q}, class shares {prior}" for q, prior in sorted(judges))
 
 
-def _estimate(picked: Picked) -> Any:
-    compared = np.array(picked.row.history["checkpoints"])
-    table = picked.row.history["held_out"][int(np.abs(compared - picked.epoch).argmin())]
+def _estimate(picked: Picked[Row]) -> Any:
+    compared = np.array(picked.run.history["checkpoints"])
+    table = picked.run.history["held_out"][int(np.abs(compared - picked.epoch).argmin())]
     draws = 1000 if len(table) <= 20 else 200  # many classes take long
-    return label_free_confusion(table, picked.row.judge, draws=draws).balanced_accuracy
+    return label_free_confusion(table, picked.run.judge, draws=draws).balanced_accuracy
 
 
 def _spread(values: Sequence[float]) -> str:
