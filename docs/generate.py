@@ -22,9 +22,9 @@ from wcll.paper.page import VERDICTS, figure3, render_report
 from wcll.paper.part import mean_absolute
 from wcll.paper.published import METHODS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
-from wcll.report.bounds import figure_name, trend_figure
+from wcll.report.bound_figures import figure_name, trend_figure
 from wcll.report.page import bold, percent, render
-from wcll.theory import Problem, corrected_theorem, labels_needed
+from wcll.theory import Problem, corrected_theorem
 from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, Trend, World
 
 ROOT = Path(__file__).parents[1]
@@ -110,7 +110,7 @@ def labels_for_half(classes: int, p: float) -> int:
     shares = [1.0, *[p] * (classes - 1)]
     bound = corrected_theorem(Problem.linear(shares, 1000, norm=1.0, radius=1.0))
     assert bound.scale is not None
-    return labels_needed(bound.value, 1000, bound.scale / 2)
+    return bound.labels_for(bound.scale / 2)
 
 
 def pages() -> dict[Path, str]:

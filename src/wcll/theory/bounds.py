@@ -201,6 +201,10 @@ class Bound:
             return "of little use: not below the risk of outputs that are all 0"
         return "informative"
 
+    def labels_for(self, gap: float) -> int:
+        """How many labels bring it down to ``gap``."""
+        return labels_needed(self.value, int(self.ingredients["N"]), gap)
+
 
 def lemma1(problem: Problem) -> Bound:
     r"""Lemma 1 as printed, with its :math:`L_\phi` taken as the loss's Lipschitz constant.
