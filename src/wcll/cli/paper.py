@@ -106,7 +106,7 @@ def _run_search(trials: int | None, only: str | None, work: Work, folder: Path |
     with Store(work.store) as finished:
         rows = {row.key: row for row in finished.rows([trial.key for trial in wanted])}
     found = search.measure(base, trials or base.trials, rows)
-    for fit in found.ranked(found.readings)[:10]:
+    for fit in found.ranked[: search.MOST]:
         one = fit.protocol
         console().print(f"{fit.distance:5.1f}  {one.loss}; {one.generator}, {one.size}; {one.lr:g}, {one.epoch} epoch")
     if folder is not None:

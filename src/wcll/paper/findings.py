@@ -9,7 +9,7 @@ from statistics import fmean
 from wcll.paper.claims import all_of
 from wcll.paper.published import Published, published, show_name
 from wcll.paper.reproduction import Reproduction
-from wcll.paper.search import INVERSE_SIZE, SIZES, Protocol, Search
+from wcll.paper.search import SIZES, Search
 
 FIRST_DIGITS = 980  #: images of digit 0 among MNIST's 10,000 test images
 TEST_IMAGES = 10_000
@@ -47,9 +47,7 @@ def _rows_that_look_under_trained(found: Reproduction, search: Search) -> Findin
     for method in ("nn", "exp", "l-w", "l-uw", "free", "pc"):
         apart = fmean(one.difference for one in found.main_beside(method))
         distances = {
-            (size, lr): search.distance(Protocol(INVERSE_SIZE, size, method, lr, "last")).distance
-            for size in SIZES
-            for lr in search.base.grid["lr"]
+            (size, lr): search.varied(size=size, loss=method, lr=lr) for size in SIZES for lr in search.base.grid["lr"]
         }
         size, lr = min(distances, key=lambda place: distances[place])
         texts.append(f"{show_name(method)} {apart:+.0f} ({distances[size, lr]:.1f} off with {size} images at {lr:g})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,13 @@ from wcll.paper.findings import findings
 from wcll.paper.part import CLOSE, Beside, Part, mean_absolute
 from wcll.paper.published import show_name
 from wcll.paper.reproduction import Reproduction
-from wcll.paper.search import GENERATORS, INVERSE_SIZE, SIZES, Fit, Protocol, Search
+from wcll.paper.search import CHOSEN, GENERATORS, SIZES
 from wcll.report.figures import curves_panel, sheet
 from wcll.report.page import render
 from wcll.report.tables import pick_all, told_notes
 
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes
-CHOSEN = Protocol(INVERSE_SIZE, 2000, "wcll eq9, declared pi", 5e-4, "last")  #: the one called "paper" here
 VERDICTS = {HOLDS: "hold", FAILS: "do not hold", UNTESTED: "can't be tested"}
-MOST = 10  #: protocols that are listed
 
 
 def render_report(found: Reproduction, ending: str) -> str:
@@ -55,7 +52,10 @@ def contents(found: Reproduction) -> dict[str, Any]:
         "tables": [_about(part) for part in (*found.tables, found.parts["bases"], found.parts["sizes"])],
         "panels": _panels(figure),
         "figure": figure,
-        "search": _search(found.search) if found.search else None,
+        "search": found.search,
+        "chosen": CHOSEN,
+        "generators": GENERATORS,
+        "sizes": SIZES,
         "made": [*found.parts.values(), *([found.search] if found.search else [])],
     }
 
@@ -103,61 +103,3 @@ def _panels(figure: Part) -> list[tuple[str, str]]:
         }
         panels.append((column, curves_panel(f"{column}: accuracy on the imbalanced class by epoch", curves)))
     return panels
-
-
-def _search(search: Search) -> dict[str, Any]:
-    ranked, rates = search.ranked(search.readings), search.base.grid["lr"]
-    whole = [fit for fit in ranked if fit.cells == len(search.base.columns)]
-    chosen = next(i for i, fit in enumerate(whole, 1) if fit.protocol == CHOSEN)
-    close = [fit for fit in whole if fit.distance <= CLOSE]
-    nearest = min(close, key=lambda fit: search.rival_distance(fit.protocol), default=None)
-    first = {fit.protocol.generator: fit for fit in reversed(ranked)}
-
-    def by_rate(loss: str) -> list[list[float]]:
-        return [
-            [search.distance(replace(CHOSEN, loss=loss, size=size, lr=lr)).distance for lr in rates]
-            for size in (1000, CHOSEN.size)
-        ]
-
-    shown = [*whole[:MOST], *([whole[chosen - 1]] if chosen > MOST else [])]
-    return {
-        "protocols": len(ranked),
-        "close": len(close),
-        "rank": chosen,
-        "whole": len(whole),
-        "nearest": None if nearest is None else _fit(search, nearest),
-        "nearest_is_used": nearest is not None and replace(nearest.protocol, loss=CHOSEN.loss) == CHOSEN,
-        "best": [_fit(search, fit) for fit in shown],
-        "generators": [_fit(search, first[name]) for name in dict.fromkeys(fit.protocol.generator for fit in ranked)],
-        "sizes": SIZES,
-        "readings": [
-            (show_name(loss), [search.distance(replace(CHOSEN, loss=loss, size=size)).distance for size in SIZES])
-            for loss in search.readings
-        ],
-        "rates": [f"{lr:g}" for lr in rates],
-        "rivals": [(show_name(loss.split(" ")[0]), by_rate(loss)) for loss in [CHOSEN.loss, *search.rivals]],
-        "together": search.together(CHOSEN.loss)[:5],
-        "cells": len(search.base.columns),
-        "trials": search.trials,
-        "kinds": {
-            "ways to draw labels": len(GENERATORS),
-            "sizes": len(SIZES),
-            "formulas": len(search.readings),
-            "rates": len(rates),
-        },
-    }
-
-
-def _fit(search: Search, fit: Fit) -> dict[str, Any]:
-    """A protocol, how far WCLL and its rivals are from print under it, and under ours in the same settings."""
-    settings = search.settings(fit.protocol)
-    return {
-        "protocol": fit.protocol,
-        "loss": show_name(fit.protocol.loss),
-        "distance": fit.distance,
-        "cells": fit.cells,
-        "rivals": search.rival_distance(fit.protocol),
-        "ours": search.distance(CHOSEN, settings).distance,
-        "our_rivals": search.rival_distance(CHOSEN, settings),
-        "chosen": fit.protocol == CHOSEN,
-    }
