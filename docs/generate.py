@@ -23,7 +23,8 @@ from wcll.paper.part import mean_absolute
 from wcll.paper.published import METHODS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.report.bound_figures import figure_name, trend_figure
-from wcll.report.page import bold, percent, render
+from wcll.report.page import bold, render
+from wcll.report.tables import Cell
 from wcll.theory import Problem, corrected_theorem
 from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, Trend, World
 
@@ -43,7 +44,7 @@ def demo_table() -> str:
     lines = ["| method | " + " | ".join(f"{head} %" for head in result["heads"]) + " |"]
     lines.append("|---|" + "---:|" * len(result["heads"]))
     for line in result["lines"]:
-        cells = [f"**{percent(cell)}**" if cell["best"] else percent(cell) for cell in line["cells"]]
+        cells = [bold(Cell(cell["values"], (), best=cell["best"])) for cell in line["cells"]]
         lines.append(f"| {line['method']} | " + " | ".join(cells) + " |")
     made = result["made"]
     versions = ", ".join(f"{name} {made[name]}" for name in ("wcll", "torch", "numpy", "python"))

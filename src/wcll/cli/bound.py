@@ -23,35 +23,27 @@ from wcll.report.bound_figures import figure_name, lemma_figure, trend_figure
 from wcll.results.provenance import provenance
 from wcll.suites import load_suite
 from wcll.theory import simulation
-from wcll.theory.cases import Case, eq6_shares, linear_case, network_case, suite_cases
+from wcll.theory.cases import Case, eq6_shares, own_case, suite_cases
 
 app = typer.Typer(help="The paper's bounds: every term, and what is measured beside them.", rich_markup_mode=None)
 
 MOST = 10**12  #: labels that anybody may ask about
-Classes = Annotated[int | None, typer.Option("--classes", help="K (default: 10).", min=2, max=10**6)]
-Ratio = Annotated[float | None, typer.Option("-p", "--p", help="Majority to minority ratio of Eq. 6 (default: 2).")]
-Minority = Annotated[list[int] | None, typer.Option("--minority", help="A rare class (default: 0); may come again.")]
-Number = Annotated[int | None, typer.Option("--n", help="Complementary labels (default: 19000).", min=1, max=MOST)]
-Norm = Annotated[
-    float | None,
-    typer.Option(
-        "--norm", help="The largest norm of a class's weights (default: 1; for a suite, that of a trained model)."
-    ),
-]
-Radius = Annotated[float | None, typer.Option("--radius", help="The largest norm of a sample (default: 1).")]
-Layers = Annotated[
-    list[float] | None,
-    typer.Option(
-        "--layer-norm", help="For networks instead of linear models: a layer's Frobenius norm; may come again."
-    ),
-]
-Delta = Annotated[float, typer.Option("--delta", help="The probability with which a bound may fail.")]
-SuiteOption = Annotated[
-    str | None, typer.Option("--suite", help="Take classes, sizes and samples from the columns of a suite instead.")
-]
-Gap = Annotated[float | None, typer.Option("--gap", help="Also say how many labels bring each bound down to this.")]
-Plot = Annotated[Path | None, typer.Option("--plot", help="An .svg figure of Lemma 1 over N (of the first column).")]
+Classes = Annotated[int, typer.Option(help="K.", min=2, max=10**6)]
+Ratio = Annotated[float, typer.Option("-p", "--p", help="Majority to minority ratio of Eq. 6.")]
+Minority = Annotated[list[int] | None, typer.Option(help="A rare class (default: 0); may come again.")]
+Number = Annotated[int, typer.Option(help="Complementary labels.", min=1, max=MOST)]
+NORM = "The largest norm of a class's weights (default: 1; for a suite, that of a trained model)."
+Norm = Annotated[float | None, typer.Option(help=NORM)]
+Radius = Annotated[float, typer.Option(help="The largest norm of a sample.")]
+LAYERS = "For networks instead of linear models: a layer's Frobenius norm; may come again."
+Layers = Annotated[list[float] | None, typer.Option(help=LAYERS)]
+Delta = Annotated[float, typer.Option(help="The probability with which a bound may fail.")]
+SUITE = "Take classes, sizes and samples from the columns of a suite instead."
+SuiteOption = Annotated[str | None, typer.Option(help=SUITE)]
+Gap = Annotated[float | None, typer.Option(help="Also say how many labels bring each bound down to this.")]
+Plot = Annotated[Path | None, typer.Option(help="An .svg figure of Lemma 1 over N (of the first column).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+BESIDE_SUITE = {"--suite", "--data", "--norm", "--delta", "--gap", "--plot", "--json"}  #: a suite has the others itself
 
 
 @app.callback(invoke_without_command=True)
@@ -59,12 +51,12 @@ def bound(  # noqa: PLR0913 - one argument an option
     context: typer.Context,
     suite: SuiteOption = None,
     data: DataOption = None,
-    classes: Classes = None,
-    p: Ratio = None,
+    classes: Classes = 10,
+    p: Ratio = 2.0,
     minority: Minority = None,
-    n: Number = None,
+    n: Number = 19_000,
     norm: Norm = None,
-    radius: Radius = None,
+    radius: Radius = 1.0,
     layer_norm: Layers = None,
     delta: Delta = 0.05,
     gap: Gap = None,
@@ -72,18 +64,18 @@ def bound(  # noqa: PLR0913 - one argument an option
     as_json: AsJson = False,
 ) -> None:
     """Print Lemma 1 and Theorem 1 for cross-entropy, as printed and corrected, term by term."""
-    shape = {"--classes": classes, "--p": p, "--minority": minority, "--n": n, "--radius": radius}
-    given = [name for name, value in {**shape, "--layer-norm": layer_norm}.items() if value]
+    given = _given(context)
     if context.invoked_subcommand is not None:
-        others = {"--suite": suite, "--data": data, "--norm": norm, "--gap": gap, "--plot": plot, "--json": as_json}
-        _refuse([*given, *(name for name, value in others.items() if value)], "no command beside it", context)
+        _refuse(given, "no command beside it", context.invoked_subcommand)
         return
     _check(gap, plot)
     if suite is not None:
-        _refuse(given, "none beside --suite, which has its own", context)
+        unused = [name for name in given if name not in BESIDE_SUITE]
+        _refuse(unused, "none beside --suite, which has its own", "a value")
         cases = suite_cases(load_suite(suite), partial(load_dataset, data=data), norm=norm, delta=delta)
     else:
-        cases = [_own_case(classes, p, minority, n, norm, radius, layer_norm, delta)]
+        shares = eq6_shares(classes, positive("--p", p), minority or [0])
+        cases = [own_case(shares, n, norm=norm, layer_norms=layer_norm or [], radius=radius, delta=delta)]
     if gap is not None:
         for case in cases:  # what cannot be said is found out before anything is
             case.bounds[-1].labels_for(gap)
@@ -129,10 +121,16 @@ def simulate(
             draft.write_text(text + "\n", encoding="utf-8")
 
 
-def _refuse(given: Sequence[str], expected: str, context: typer.Context) -> None:
+def _given(context: typer.Context) -> list[str]:
+    """The options that were given, by their long names."""
+    sources = {option: context.get_parameter_source(option.name or "") for option in context.command.params}
+    return [option.opts[-1] for option, source in sources.items() if source and source.name == "COMMANDLINE"]
+
+
+def _refuse(given: Sequence[str], expected: str, got: str) -> None:
     """Options that would have no effect."""
     if given:
-        raise InputError(given[0], expected, context.invoked_subcommand or "a value")
+        raise InputError(given[0], expected, got)
 
 
 def _check(gap: float | None, plot: Path | None) -> None:
@@ -143,26 +141,6 @@ def _check(gap: float | None, plot: Path | None) -> None:
         if plot.suffix != ".svg":
             raise InputError("--plot", "an .svg file", plot.name)
         check_target(plot, "--plot")
-
-
-def _own_case(
-    classes: int | None,
-    p: float | None,
-    minority: list[int] | None,
-    n: int | None,
-    norm: float | None,
-    radius: float | None,
-    layer_norm: list[float] | None,
-    delta: float,
-) -> Case:
-    """The case of the options, with a default for each that is not given."""
-    shares = eq6_shares(classes or 10, 2.0 if p is None else positive("--p", p), minority or [0])
-    n, radius = n or 19_000, 1.0 if radius is None else radius
-    if not layer_norm:
-        return linear_case(shares, n, norm=1.0 if norm is None else norm, radius=radius, delta=delta)
-    if norm is not None:
-        raise InputError("--norm", "none beside --layer-norm, which has its own", norm)
-    return network_case(shares, n, norms=layer_norm, radius=radius, delta=delta)
 
 
 def _print(case: Case, gap: float | None) -> None:

@@ -13,7 +13,7 @@ from itertools import product
 from statistics import fmean
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from wcll.paper.part import Part, mean_absolute
 from wcll.paper.published import METHODS, Published, published, show_name
@@ -21,6 +21,7 @@ from wcll.paper.reproduction import Reproduction
 from wcll.report.tables import SIGNIFICANCE, Cell, paired_p_value
 
 HOLDS, FAILS, UNTESTED = "holds", "does not hold", "can't be tested"
+VERDICT_OF = {True: HOLDS, False: FAILS, None: UNTESTED}
 PROTOCOLS = {"paper": "the paper's protocol", "fair": "the fair protocol"}
 NOTICEABLE = 2.0  #: points
 LEARNT = 30.0  #: percent, three times what chance gives in ten classes
@@ -35,27 +36,24 @@ class Claim:
     evidence: str
 
 
-Judged = tuple[bool | None, str]
-CLAIMS: list[tuple[str, Callable[[Reproduction], Judged]]] = []
+Judged = tuple[bool | None, str]  #: whether a claim holds (None: cannot be told), and why
+Judging = Callable[[Reproduction], Judged]
+CLAIMS: dict[str, Judging] = {}
 
 
-def claim(statement: str) -> Callable[[Callable[[Reproduction], Judged]], Callable[[Reproduction], Judged]]:
-    """Decorator: the function says whether a claim holds (None: cannot be told), and why."""
+def claim(statement: str) -> Callable[[Judging], Judging]:
+    """Decorator: the function judges a claim of the paper."""
 
-    def register(function: Callable[[Reproduction], Judged]) -> Callable[[Reproduction], Judged]:
-        CLAIMS.append((statement, function))
-        return function
+    def register(function: Judging) -> Judging:
+        return CLAIMS.setdefault(statement, function)
 
     return register
 
 
 def judge_all(found: Reproduction) -> list[Claim]:
     """Every claim with its verdict."""
-    judged = []
-    for statement, function in CLAIMS:
-        holds, evidence = function(found)
-        judged.append(Claim(statement, UNTESTED if holds is None else HOLDS if holds else FAILS, evidence))
-    return judged
+    judged = {statement: function(found) for statement, function in CLAIMS.items()}
+    return [Claim(statement, VERDICT_OF[holds], evidence) for statement, (holds, evidence) in judged.items()]
 
 
 @claim("WCLL is the most accurate of the ten methods in every MNIST setting (tables 2, 3 and 4).")
@@ -336,7 +334,7 @@ def _change(before: Sequence[Cell], after: Sequence[Cell]) -> Change:
     changes = 100 * np.array([second[seed] - first[seed] for seed in first])
     if len(changes) < 2:
         return Change(float(changes.mean()), -math.inf, math.inf, len(changes))
-    half = t.ppf(0.975, len(changes) - 1) * changes.std(ddof=1) / math.sqrt(len(changes))
+    half = stdtrit(len(changes) - 1, 0.975) * changes.std(ddof=1) / math.sqrt(len(changes))
     return Change(float(changes.mean()), float(changes.mean() - half), float(changes.mean() + half), len(changes))
 
 

@@ -9,12 +9,6 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from wcll.report.tables import Cell
 
 
-def percent(figure: dict[str, float]) -> str:
-    """``72.3 ± 1.2`` from fractions; no ± for a single trial."""
-    mean, std = 100 * figure["mean"], 100 * figure["std"]
-    return f"{mean:.1f}" if std != std else f"{mean:.1f} ± {std:.1f}"
-
-
 def render(template: str, *, package: str = "wcll.report", **values: Any) -> str:
     """Fill a template of a package, which may extend those of this one; a missing value is an error.
 
@@ -28,7 +22,7 @@ def render(template: str, *, package: str = "wcll.report", **values: Any) -> str
         trim_blocks=not html,
         lstrip_blocks=not html,
     )
-    environment.filters |= {"percent": percent, "bold": bold}
+    environment.filters["bold"] = bold
     return environment.get_template(template).render(**values)
 
 

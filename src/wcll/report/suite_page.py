@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from wcll.checks import FloatArray
-from wcll.evaluation import label_free_confusion
+from wcll.evaluation import Figure, label_free_confusion
 from wcll.report.choose import Picked
 from wcll.report.figures import bar_panel, confusion_panel, curve_group, curve_panel
 from wcll.report.formats import caption
-from wcll.report.page import percent, render
-from wcll.report.tables import Picks, build_table, pick_all
+from wcll.report.page import render
+from wcll.report.tables import Cell, Picks, build_table, pick_all
 from wcll.results.row import Row
 from wcll.suites.suite import Suite
 
@@ -55,41 +57,44 @@ def _panels(name: str, cell: list[Picked[Row]], curves: FloatArray, group: str) 
     sizes = np.array(cell[0].run.history["sizes"])
     rare = [int(k) for k in np.flatnonzero(sizes < sizes.mean())]
     readable = len(recall) <= MOST_CLASSES
-    accuracy = [picked.value("accuracy") for picked in cell]
     return {
         "title": name,
-        "accuracy": _spread(accuracy),
+        "accuracy": _spread(picked.value("accuracy") for picked in cell),
         "curve": curve_panel(name, curves, behind=group),
         "bars": bar_panel(name, recall.tolist(), names, rare) if readable else "",
         "confusion": confusion_panel(name, tables, names) if readable else "",
     }
 
 
+def _nearest(picked: Picked[Row]) -> int:
+    """The checkpoint nearest to the epoch that is shown."""
+    return int(np.abs(np.array(picked.run.checkpoints) - picked.epoch).argmin())
+
+
 def _confusion(picked: Picked[Row]) -> FloatArray:
-    """Shares of predictions within each true class, at the checkpoint nearest to the epoch that is shown."""
-    compared = np.array(picked.run.history["checkpoints"])
-    counts = picked.run.confusion(int(np.abs(compared - picked.epoch).argmin())).counts
+    """Shares of predictions within each true class."""
+    counts = picked.run.confusion(_nearest(picked)).counts
     shares: FloatArray = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return shares
 
 
-def _estimates(picks: Picks[Row]) -> list[dict[str, Any]]:
+def _estimates(picks: Picks[Row]) -> list[dict[str, str]]:
     """What held-out complementary labels alone say of balanced accuracy, beside what the test set says."""
     found = []
     for (name, column), cell in picks.items():
         judged = [picked for picked in cell.values() if picked.run.history["held_out"] is not None]
-        if not judged:
-            continue
-        figures = [_estimate(picked) for picked in judged]
-        verdicts = [figure.verdict for figure in figures]
-        found.append({
-            "method": name,
-            "column": column,
-            "estimate": _spread([figure.value for figure in figures]),
-            "width": f"{100 * float(np.median([figure.high - figure.low for figure in figures])):.0f}",
-            "measured": _spread([picked.value("balanced_accuracy") for picked in judged]),
-            "verdict": ", ".join(f"{verdict} ({verdicts.count(verdict)})" for verdict in sorted(set(verdicts))),
-        })  # fmt: skip
+        if judged:
+            figures = [_estimate(picked) for picked in judged]
+            verdicts = Counter(sorted(figure.verdict for figure in figures))
+            line = {
+                "method": name,
+                "column": column,
+                "estimate": _spread(figure.value for figure in figures),
+                "width": f"{100 * median(figure.high - figure.low for figure in figures):.0f}",
+                "measured": _spread(picked.value("balanced_accuracy") for picked in judged),
+                "verdict": ", ".join(f"{verdict} ({count})" for verdict, count in verdicts.items()),
+            }
+            found.append(line)
     return found
 
 
@@ -99,16 +104,15 @@ def _told(rows: Sequence[Row]) -> str:
     return " or ".join(f"Q {q}, class shares {prior}" for q, prior in sorted(judges))
 
 
-def _estimate(picked: Picked[Row]) -> Any:
-    compared = np.array(picked.run.history["checkpoints"])
-    table = picked.run.history["held_out"][int(np.abs(compared - picked.epoch).argmin())]
+def _estimate(picked: Picked[Row]) -> Figure:
+    table = picked.run.history["held_out"][_nearest(picked)]
     draws = 1000 if len(table) <= 20 else 200  # many classes take long
     return label_free_confusion(table, picked.run.judge, draws=draws).balanced_accuracy
 
 
-def _spread(values: Sequence[float]) -> str:
-    std = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-    return percent({"mean": float(np.mean(values)), "std": std})
+def _spread(values: Iterable[float]) -> str:
+    """Mean and standard deviation in percent, as cells have them."""
+    return Cell(dict(enumerate(values)), ()).text()
 
 
 def _made(suite: Suite, rows: list[Row], seeds: Sequence[int], command: str) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.special import stdtr  # scipy.stats has the test, and takes a second to load
 
 from wcll.evaluation import METRICS
 from wcll.losses import LOSSES
@@ -189,8 +190,6 @@ def paired_p_value(first: Mapping[int, float], second: Mapping[int, float]) -> f
         return None
     if np.ptp(difference) < ROUNDING:  # the same difference each time
         return 1.0 if abs(difference[0]) < ROUNDING else 0.0
-    from scipy.special import stdtr  # scipy.stats has the test, and takes a second to load
-
     size = difference.mean() / difference.std(ddof=1) * len(difference) ** 0.5
     return float(2 * stdtr(len(difference) - 1, -abs(size)))
 

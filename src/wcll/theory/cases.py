@@ -59,20 +59,18 @@ def eq6_shares(classes: int, p: float, minority: Sequence[int]) -> list[float]:
     return [1.0 if k in rare else p for k in range(classes)]
 
 
-def linear_case(shares: Sequence[float], n: int, *, norm: float, radius: float, delta: float) -> Case:
-    """Linear models, see :meth:`Problem.linear`."""
-    problem = Problem.linear(shares, n, norm=norm, radius=radius, delta=delta)
-    return Case(f"{_shape(shares, n)}, linear models", problem)
-
-
-def network_case(shares: Sequence[float], n: int, *, norms: Sequence[float], radius: float, delta: float) -> Case:
-    """Networks, see :meth:`Problem.network`."""
-    problem = Problem.network(shares, n, norms=norms, radius=radius, delta=delta)
-    return Case(f"{_shape(shares, n)}, networks of {len(norms)} layers without biases", problem)
-
-
-def _shape(shares: Sequence[float], n: int) -> str:
-    return f"K = {len(shares)}, class shares {min(shares):g} to {max(shares):g}, N = {n}"
+def own_case(
+    shares: Sequence[float], n: int, *, norm: float | None, layer_norms: Sequence[float], radius: float, delta: float
+) -> Case:
+    """Linear models of a norm (1 unless given), or networks where the norms of their layers are."""
+    title = f"K = {len(shares)}, class shares {min(shares):g} to {max(shares):g}, N = {n}"
+    if not layer_norms:
+        linear = Problem.linear(shares, n, norm=1.0 if norm is None else norm, radius=radius, delta=delta)
+        return Case(f"{title}, linear models", linear)
+    if norm is not None:
+        raise InputError("--norm", "none beside --layer-norm, which has its own", norm)
+    network = Problem.network(shares, n, norms=layer_norms, radius=radius, delta=delta)
+    return Case(f"{title}, networks of {len(layer_norms)} layers without biases", network)
 
 
 def suite_cases(suite: Suite, load: Callable[[str], Dataset], *, norm: float | None, delta: float) -> list[Case]:
