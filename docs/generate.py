@@ -23,8 +23,8 @@ from wcll.paper.part import mean_absolute
 from wcll.paper.published import METHODS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.report.bound_figures import figure_name, trend_figure
-from wcll.report.page import bold, render
-from wcll.report.tables import Cell
+from wcll.report.cells import Cell
+from wcll.report.render import bold, render
 from wcll.theory import Problem, corrected_theorem
 from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, Trend, World
 

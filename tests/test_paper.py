@@ -28,13 +28,13 @@ from wcll.datasets import load_dataset
 from wcll.losses import LOSSES
 from wcll.paper import search as searching
 from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
-from wcll.paper.files import keys_of, make_part, read_part, write_part
 from wcll.paper.findings import findings
 from wcll.paper.kept import Kept, keep
 from wcll.paper.page import render_report
 from wcll.paper.part import mean_absolute
 from wcll.paper.published import METHODS, find, published, show_name
 from wcll.paper.reproduction import MAIN, SUITES, TABLES, Reproduction, read_reproduction
+from wcll.paper.result_files import keys_of, make_part, read_part, write_part
 from wcll.paper.search import CHOSEN
 from wcll.report.choose import choose
 from wcll.report.tables import build_table

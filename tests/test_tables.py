@@ -16,10 +16,11 @@ from scipy import stats
 from suites import SMALL
 from wcll.checks import InputError
 from wcll.evaluation import select
+from wcll.report.cells import Cell, compared, holm, paired_p_value
 from wcll.report.choose import choose
 from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
-from wcll.report.tables import Cell, build_table, compared, holm, paired_p_value
+from wcll.report.tables import build_table
 from wcll.results import Row
 from wcll.suites import parse_suite
 

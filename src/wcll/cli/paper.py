@@ -19,11 +19,11 @@ from wcll.cli.output import console
 from wcll.cli.suites import Device, DryRun, Memory, Trials, Work, rows_of, train_missing, workers
 from wcll.evaluation import METRICS
 from wcll.paper import search
-from wcll.paper.files import make_part, write_part
 from wcll.paper.page import figure3, render_report
 from wcll.paper.part import Part, mean_absolute
 from wcll.paper.published import show_name
 from wcll.paper.reproduction import read_reproduction
+from wcll.paper.result_files import make_part, write_part
 from wcll.results import Store
 from wcll.suites import Suite, load_suite
 

@@ -7,18 +7,28 @@ One rule for all: a claim on accuracies holds if it holds by both protocols; dif
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
 
-import numpy as np
-from scipy.special import stdtrit
-
-from wcll.paper.part import Part, mean_absolute
-from wcll.paper.published import METHODS, Published, published, show_name
+from wcll.paper.evidence import (
+    all_of,
+    all_or_open,
+    change_between,
+    in_words,
+    less,
+    log_slope,
+    means,
+    printed_range,
+    printed_settings,
+    range_of,
+    significance,
+)
+from wcll.paper.part import mean_absolute
+from wcll.paper.published import METHODS, show_name
 from wcll.paper.reproduction import Reproduction
-from wcll.report.tables import SIGNIFICANCE, Cell, paired_p_value
+from wcll.report.cells import Cell
 
 HOLDS, FAILS, UNTESTED = "holds", "does not hold", "can't be tested"
 VERDICT_OF = {True: HOLDS, False: FAILS, None: UNTESTED}
@@ -60,8 +70,8 @@ def judge_all(found: Reproduction) -> list[Claim]:
 def _best(found: Reproduction) -> Judged:
     texts, everywhere = [], True
     for protocol, name in PROTOCOLS.items():
-        means = [_means(found.main(protocol, method)) for method in METHODS]
-        settings = list(zip(found.columns, zip(*means, strict=True), strict=True))
+        by_method = [means(found.main(protocol, method)) for method in METHODS]
+        settings = list(zip(found.columns, zip(*by_method, strict=True), strict=True))
         winners = {column: METHODS[rivals.index(max(rivals))] for column, rivals in settings}
         own = [column for column, winner in winners.items() if winner == "wcll"]
         everywhere &= len(own) == len(settings)
@@ -72,9 +82,9 @@ def _best(found: Reproduction) -> Judged:
             where = "; ".join(own) or "none"
             text += f" ({where}); elsewhere the best is {others}, ahead by up to {behind:.1f} points"
         texts.append(f"{text}.")
-    forward = _means(found.main("paper", "forward, Q from counts"))
+    forward = means(found.main("paper", "forward, Q from counts"))
     texts.append(
-        f"Forward correction with the selector recovered from the label counts, which the paper does not have, reaches {_range(forward)}."
+        f"Forward correction with the selector recovered from the label counts, which the paper does not have, reaches {range_of(forward)}."
     )
     return everywhere, " ".join(texts)
 
@@ -90,18 +100,18 @@ def _spread(found: Reproduction) -> Judged:
         name: sum(min(spread[m][i] for m in rivals) > own for i, own in enumerate(spread["wcll"]))
         for name, spread in (("total", total), ("rare", rare))
     }
-    printed = [[one for one in row if one.std is not None] for row in _printed_settings("mnist", (2, 3, 4))]
+    printed = [[one for one in row if one.std is not None] for row in printed_settings("mnist", (2, 3, 4))]
     first = sum(min(row, key=lambda one: one.std or 0.0).method == "wcll" for row in printed)
     return below["total"] == len(total["wcll"]) and below["rare"] == len(rare["wcll"]), (
         f"On all classes it is below both in {below['total']} of {len(total['wcll'])} settings: on average {fmean(total['wcll']):.1f} points, against {fmean(total['pc']):.1f} of PC and {fmean(total['l-w']):.1f} of L-W. "
-        f"On the imbalanced class in {below['rare']} of {len(rare['wcll'])} panels: {_range(rare['wcll'])} points, of PC {_range(rare['pc'])} and of L-W {_range(rare['l-w'])} (0 where a method never predicts the class). "
+        f"On the imbalanced class in {below['rare']} of {len(rare['wcll'])} panels: {range_of(rare['wcll'])} points, of PC {range_of(rare['pc'])} and of L-W {range_of(rare['l-w'])} (0 where a method never predicts the class). "
         f"In the paper's own tables 2 to 4 WCLL's standard deviation is the smallest in {first} of {len(printed)} settings."
     )
 
 
 @claim("WCLL keeps its accuracy on the imbalanced class when p goes from 2 to 2.5 (figure 3).")
 def _steady(found: Reproduction) -> Judged:
-    change = _change(*_from_2_to_25(found, "wcll"))
+    change = change_between(*_from_2_to_25(found, "wcll"))
     kept = None if change.fell is None else not change.fell
     if kept is None and change.within(NOTICEABLE):
         kept = True
@@ -112,7 +122,7 @@ def _steady(found: Reproduction) -> Judged:
 def _imbalanced(found: Reproduction) -> Judged:
     figure = found.parts["figure3"]
     rivals = [method for method in figure.methods if method != "wcll"]
-    by_method = [_means(figure.cells("paper", method, "minority_recall")) for method in ("wcll", *rivals)]
+    by_method = [means(figure.cells("paper", method, "minority_recall")) for method in ("wcll", *rivals)]
     panels = dict(zip(figure.columns, zip(*by_method, strict=True), strict=True))  # WCLL comes first
     lost = {column: recalls for column, recalls in panels.items() if max(recalls[1:]) >= recalls[0]}
     best = [max(recalls[1:]) for column, recalls in panels.items() if column not in lost]
@@ -139,11 +149,11 @@ def _nn_falls(found: Reproduction) -> Judged:
 
 @claim("The experiments train the loss of Eq. 12 (experiments, first paragraph).")
 def _eq12(found: Reproduction) -> Judged:
-    ours = _means(found.main("paper", "wcll, Eq. 12"))
+    ours = means(found.main("paper", "wcll, Eq. 12"))
     off = fmean(abs(own - one.printed.mean) for own, one in zip(ours, found.main_beside("wcll"), strict=True))
-    recall = max(_means(found.main("paper", "wcll, Eq. 12", "minority_recall")))
+    recall = max(means(found.main("paper", "wcll, Eq. 12", "minority_recall")))
     return off <= NOTICEABLE, (
-        f"As printed, Eq. 12 reaches {_range(ours)}, {off:.1f} points from the printed numbers on average, and finds at most {recall:.1f} % of the imbalanced classes. "
+        f"As printed, Eq. 12 reaches {range_of(ours)}, {off:.1f} points from the printed numbers on average, and finds at most {recall:.1f} % of the imbalanced classes. "
         f"Eq. 9, one weight for each sample, is {mean_absolute(found.main_beside('wcll')):.1f} points off."
     )
 
@@ -155,15 +165,15 @@ def _assumption_free(found: Reproduction) -> Judged:
     fair, paper = ({place: 100 * bases.cell(how, *place).mean for place in places} for how in ("fair", "paper"))
     best, worst = max(fair, key=lambda place: fair[place]), min(paper, key=lambda place: paper[place])
     return min(*fair.values(), *paper.values()) >= LEARNT, (
-        f"All {len(fair)} combinations of an ordinary loss and a model were trained; learning is taken as {LEARNT:.0f} %, three times chance. By the fair protocol they reach {_range(list(fair.values()))} "
-        f"({show_name(best[0])} on {best[1]} is best; cross-entropy on linear, the paper's, has {fair['cross-entropy', 'linear']:.1f}); by the paper's protocol {_range(list(paper.values()))} ({show_name(worst[0])} on {worst[1]} is worst)."
+        f"All {len(fair)} combinations of an ordinary loss and a model were trained; learning is taken as {LEARNT:.0f} %, three times chance. By the fair protocol they reach {range_of(list(fair.values()))} "
+        f"({show_name(best[0])} on {best[1]} is best; cross-entropy on linear, the paper's, has {fair['cross-entropy', 'linear']:.1f}); by the paper's protocol {range_of(list(paper.values()))} ({show_name(worst[0])} on {worst[1]} is worst)."
     )
 
 
 @claim("NCLL and ML_CLL do poorly on MNIST (and are left out of its tables).")
 def _poor(found: Reproduction) -> Judged:
     figures = {
-        m: [max(both) for both in zip(*(_means(found.main(how, m)) for how in PROTOCOLS), strict=True)]
+        m: [max(both) for both in zip(*(means(found.main(how, m)) for how in PROTOCOLS), strict=True)]
         for m in ("ncll", "ml-cll", "wcll")
     }
     below = sum(max(figures[m][i] for m in ("ncll", "ml-cll")) < own for i, own in enumerate(figures["wcll"]))
@@ -175,12 +185,12 @@ def _poor(found: Reproduction) -> Judged:
 
 @claim("LOG does poorly on MNIST (left out of tables 2 and 3, 9.80 in table 4).")
 def _log(found: Reproduction) -> Judged:
-    figures, wcll = (_means(found.main("paper", method)) for method in ("log", "wcll"))
+    figures, wcll = (means(found.main("paper", method)) for method in ("log", "wcll"))
     ahead = sum(a > b for a, b in zip(figures, wcll, strict=True))
-    table4 = _words(found.parts["table4"].cells("paper", "log"))
+    table4 = in_words(found.parts["table4"].cells("paper", "log"))
     return (
         not ahead,
-        f"It reaches {_range(figures)} and is ahead of WCLL in {ahead} of {len(figures)} settings; in table 4's, {table4}.",
+        f"It reaches {range_of(figures)} and is ahead of WCLL in {ahead} of {len(figures)} settings; in table 4's, {table4}.",
     )
 
 
@@ -190,19 +200,19 @@ def _weights(found: Reproduction) -> Judged:
     wrong = [method for method in table.methods if method != "wcll"]
     biased = [method for method in wrong if "bias" in method]
     (random,) = [method for method in wrong if method not in biased]
-    worse = [_less(*table.cells(how, method), *table.cells(how, "wcll")) for method in wrong for how in PROTOCOLS]
+    worse = [less(*table.cells(how, method), *table.cells(how, "wcll")) for method in wrong for how in PROTOCOLS]
 
     def of(how: str, *methods: str) -> str:
-        return _range(_means([cell for method in methods for cell in table.cells(how, method)]))
+        return range_of(means([cell for method in methods for cell in table.cells(how, method)]))
 
     texts = [
         f"By {name} WCLL has {of(how, 'wcll')}, with a bias from 0.05 to 0.5 {of(how, *biased)}, with random weights {of(how, random)}."
         for how, name in PROTOCOLS.items()
     ]
     texts.append(
-        f"Printed: {_printed(table, 'wcll')}, {_printed(table, *biased)} and {_printed(table, random)}. {_significance(worse, 'below')}"
+        f"Printed: {printed_range(table, 'wcll')}, {printed_range(table, *biased)} and {printed_range(table, random)}. {significance(worse, 'below')}"
     )
-    return _all(worse), " ".join(texts)
+    return all_or_open(worse), " ".join(texts)
 
 
 @claim("Weights beat over- and under-sampling by a significant margin (table 6).")
@@ -214,17 +224,17 @@ def _resampling(found: Reproduction) -> Judged:
         for kind, how in product(kinds, PROTOCOLS)
         for pair in zip(table.cells(how, kind), table.cells(how, "wcll"), strict=True)
     ]
-    behind, ahead = [_less(cell, own) for cell, own in pairs], [_less(own, cell) for cell, own in pairs]
+    behind, ahead = [less(cell, own) for cell, own in pairs], [less(own, cell) for cell, own in pairs]
 
     def row(method: str, how: str) -> str:
-        return _words(table.cells(how, method))
+        return in_words(table.cells(how, method))
 
     texts = [
         f"By {name} WCLL has {row('wcll', how)}, under-sampling {row('under-sampling', how)}, over-sampling {row('over-sampling', how)}."
         for how, name in PROTOCOLS.items()
     ]
-    return _all(behind), (
-        f"Resampling by the complementary label corrects what the weights correct. {' '.join(texts)} {_significance(behind, 'below')} {_significance(ahead, 'above')} Printed: {_printed(table, *kinds)}. "
+    return all_or_open(behind), (
+        f"Resampling by the complementary label corrects what the weights correct. {' '.join(texts)} {significance(behind, 'below')} {significance(ahead, 'above')} Printed: {printed_range(table, *kinds)}. "
         f"Resampling by the TRUE label, which nobody could do, gives {row('under-sampling by y', 'paper')} (under) and {row('over-sampling by y', 'paper')} (over) by the paper's protocol."
     )
 
@@ -232,9 +242,9 @@ def _resampling(found: Reproduction) -> Judged:
 @claim("The estimation error falls as 1/sqrt(N) (theorem 1).")
 def _rate(found: Reproduction) -> Judged:
     sizes = found.parts["sizes"]
-    limit = max(_means(sizes.cells("paper", "ordinary labels")))
+    limit = max(means(sizes.cells("paper", "ordinary labels")))
     texts = [
-        f"by {name} {_slope(sizes, how, limit):.2f} (between {_slope(sizes, how, 100):.2f} and {_slope(sizes, how, limit - 2):.2f} for other limits)"
+        f"by {name} {log_slope(sizes, how, limit):.2f} (between {log_slope(sizes, how, 100):.2f} and {log_slope(sizes, how, limit - 2):.2f} for other limits)"
         for how, name in PROTOCOLS.items()
     ]
     return None, (
@@ -248,94 +258,12 @@ def _elsewhere(found: Reproduction) -> Judged:
     settings = [
         row
         for dataset in sorted({one.dataset for one in found.missing})
-        for row in _printed_settings(dataset, (2, 3, 4, 7))
+        for row in printed_settings(dataset, (2, 3, 4, 7))
     ]
     best = sum(max(row, key=lambda one: one.mean).method.startswith("wcll") for row in settings)
     return None, (
         f"There are no runs of these data sets here yet ({len(found.missing)} published numbers). By the printed numbers WCLL is best in {best} of {len(settings)} columns."
     )
-
-
-def _means(cells: Sequence[Cell]) -> list[float]:
-    """In percent."""
-    return [100 * cell.mean for cell in cells]
-
-
-def _words(cells: Sequence[Cell]) -> str:
-    return all_of([f"{mean:.1f}" for mean in _means(cells)])
-
-
-def _range(values: Sequence[float]) -> str:
-    return f"{min(values):.1f} to {max(values):.1f}" if len(values) > 1 else f"{values[0]:.1f}"
-
-
-def _printed(part: Part, *methods: str) -> str:
-    """The range of what the paper prints."""
-    return _range([one.printed.mean for method in methods for one in part.of(method)])
-
-
-def _printed_settings(dataset: str, tables: Sequence[int]) -> list[list[Published]]:
-    """What the paper prints, column by column; table 7 has three."""
-    columns: dict[object, list[Published]] = {}
-    for one in published():
-        if one.dataset == dataset and one.table in tables:
-            place = (one.table, one.p, one.minority, one.method.partition(" / ")[2])
-            columns.setdefault(place, []).append(one)
-    return list(columns.values())
-
-
-def _less(cell: Cell, than: Cell) -> bool | None:
-    """Significantly smaller, over shared seeds; None where there are too few."""
-    p_value = paired_p_value(than.values, cell.values)
-    return None if p_value is None else cell.mean < than.mean and p_value < SIGNIFICANCE
-
-
-def _all(answers: Sequence[bool | None]) -> bool | None:
-    """Whether all are so; None if some cannot be told."""
-    return None if None in answers else all(answers)
-
-
-def _significance(answers: Sequence[bool | None], side: str) -> str:
-    if None in answers:
-        return f"Too few trials to say what is {side} WCLL."
-    return f"Significantly {side} WCLL: {sum(map(bool, answers))} of {len(answers)} comparisons."
-
-
-@dataclass(frozen=True)
-class Change:
-    """How much a figure changes, in points: the mean over trials, and its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-    trials: int
-
-    @property
-    def fell(self) -> bool | None:
-        """Whether it certainly fell, or rose; None if that is open."""
-        return True if self.high < 0 else False if self.low > 0 else None
-
-    def within(self, points: float) -> bool:
-        """Whether it is certainly small."""
-        return -points < self.low and self.high < points
-
-    def text(self) -> str:
-        """The figures in words."""
-        return f"Accuracy on the imbalanced class changes by {self.mean:+.1f} points (mean of classes 0, 1 and 2, 95 % interval over {self.trials} trials {self.low:+.1f} to {self.high:+.1f})."
-
-
-def _change(before: Sequence[Cell], after: Sequence[Cell]) -> Change:
-    """From some settings to others, each trial averaged over the settings: its runs share most of their images."""
-
-    def by_seed(cells: Sequence[Cell]) -> dict[int, float]:
-        return {seed: fmean(cell.values[seed] for cell in cells) for seed in cells[0].values}
-
-    first, second = by_seed(before), by_seed(after)
-    changes = 100 * np.array([second[seed] - first[seed] for seed in first])
-    if len(changes) < 2:
-        return Change(float(changes.mean()), -math.inf, math.inf, len(changes))
-    half = stdtrit(len(changes) - 1, 0.975) * changes.std(ddof=1) / math.sqrt(len(changes))
-    return Change(float(changes.mean()), float(changes.mean() - half), float(changes.mean() + half), len(changes))
 
 
 def _from_2_to_25(found: Reproduction, method: str) -> tuple[list[Cell], list[Cell]]:
@@ -347,20 +275,8 @@ def _from_2_to_25(found: Reproduction, method: str) -> tuple[list[Cell], list[Ce
 
 def _falls(found: Reproduction, method: str) -> Judged:
     before, after = _from_2_to_25(found, method)
-    if not any(_means([*before, *after])):
+    if not any(means([*before, *after])):
         return None, f"{show_name(method)} never predicts the imbalanced class at either p: nothing is left to lose."
-    change = _change(before, after)
-    pairs = all_of([f"{a:.1f} to {b:.1f}" for a, b in zip(_means(before), _means(after), strict=True)])
+    change = change_between(before, after)
+    pairs = all_of([f"{a:.1f} to {b:.1f}" for a, b in zip(means(before), means(after), strict=True)])
     return change.fell, f"{change.text()} For classes 0, 1 and 2: {pairs}."
-
-
-def _slope(sizes: Part, protocol: str, limit: float) -> float:
-    """The log-log slope of the gap to a limit over the number of images, from means over trials."""
-    n = np.log([column.settings["n_majority"] for column in sizes.suite.columns])
-    gap = np.log([limit - mean for mean in _means(sizes.cells(protocol, "wcll"))])
-    return float(np.polyfit(n, gap, 1)[0])
-
-
-def all_of(words: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

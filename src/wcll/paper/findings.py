@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean
 
-from wcll.paper.claims import all_of
+from wcll.paper.evidence import all_of, in_words, means
 from wcll.paper.published import Published, published, show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.search import SIZES, Search
@@ -60,7 +60,7 @@ def _rows_that_look_under_trained(found: Reproduction, search: Search) -> Findin
 def _not_a_number(found: Reproduction) -> Finding:
     log = [one for one in published() if one.method == "log" and one.dataset == "mnist"]
     same = all(one.mean == 100 * FIRST_DIGITS / TEST_IMAGES and one.std == 0 for one in log)
-    ours = all_of([f"{100 * cell.mean:.1f}" for cell in found.parts["table4"].cells("paper", "log")])
+    ours = in_words(found.parts["table4"].cells("paper", "log"))
     return Finding(
         "LOG, 9.80 ± 0.00",
         f"Table 4 prints {all_of([one.text() for one in log])}. {FIRST_DIGITS} of {TEST_IMAGES} test images show digit 0"
@@ -75,7 +75,7 @@ def _resampling(found: Reproduction) -> Finding:
     theirs = [one.printed.mean for kind in kinds for one in table.of(kind)]
 
     def range_of(suffix: str) -> tuple[str, float]:
-        ours = [100 * cell.mean for kind in kinds for cell in table.cells("paper", kind + suffix)]
+        ours = [mean for kind in kinds for mean in means(table.cells("paper", kind + suffix))]
         return f"{min(ours):.1f} to {max(ours):.1f}", fmean(abs(a - b) for a, b in zip(ours, theirs, strict=True))
 
     (by_label, off), (by_truth, off_truth) = range_of(""), range_of(" by y")

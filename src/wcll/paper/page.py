@@ -13,7 +13,7 @@ from wcll.paper.published import show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.search import CHOSEN, GENERATORS, SIZES
 from wcll.report.figures import curves_panel, sheet
-from wcll.report.page import render
+from wcll.report.render import render
 from wcll.report.tables import pick_all, told_notes
 
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wcll.checks import InputError
-from wcll.paper.files import read_part
 from wcll.paper.part import Beside, Part
 from wcll.paper.published import Published, published
+from wcll.paper.result_files import read_part
 from wcll.paper.search import NAME, Search, read_search
-from wcll.report.tables import Cell
+from wcll.report.cells import Cell
 from wcll.suites import load_suite
 
 MAIN = ("table2", "table3", "table4")  #: the ten methods in 11 settings

@@ -17,9 +17,9 @@ from statistics import fmean
 from typing import Any
 
 from wcll.checks import InputError
-from wcll.paper.files import check_trials, check_version, made_of, not_ours, read_file, version, write_lines
 from wcll.paper.part import CLOSE
 from wcll.paper.published import published
+from wcll.paper.result_files import check_trials, check_version, made_of, not_ours, read_file, version, write_lines
 from wcll.results import Row
 from wcll.suites import Suite, Trial
 from wcll.suites.loading import load_base

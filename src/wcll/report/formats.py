@@ -7,8 +7,9 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from wcll.report.page import bold
-from wcll.report.tables import Cell, Table
+from wcll.report.cells import Cell
+from wcll.report.render import bold
+from wcll.report.tables import Table
 
 _LATEX = {
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},

@@ -11,11 +11,12 @@ import numpy as np
 
 from wcll.checks import FloatArray
 from wcll.evaluation import Figure, label_free_confusion
+from wcll.report.cells import Cell
 from wcll.report.choose import Picked
 from wcll.report.figures import bar_panel, confusion_panel, curve_group, curve_panel
 from wcll.report.formats import caption
-from wcll.report.page import render
-from wcll.report.tables import Cell, Picks, build_table, pick_all
+from wcll.report.render import render
+from wcll.report.tables import Picks, build_table, pick_all
 from wcll.results.row import Row
 from wcll.suites.suite import Suite
 

@@ -1,4 +1,4 @@
-"""One self-contained HTML page from a template."""
+"""Templates of the packages, filled: one self-contained HTML page, or Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from wcll.report.tables import Cell
+from wcll.report.cells import Cell
 
 
 def render(template: str, *, package: str = "wcll.report", **values: Any) -> str:
