@@ -160,6 +160,14 @@ def test_runs_are_chosen_one_by_one_as_they_are_together(scores):
     assert picked.epoch == Scored.checkpoints[together.checkpoint]
 
 
+def test_settings_are_parsed_once(rows, monkeypatch):
+    suite = parse_suite(SMALL, "small")
+    again = [suite.candidates(column, row, 2) for column in suite.columns for row in suite.rows]
+    assert {trial.key for cell in again for trial in cell} <= set(rows)
+    monkeypatch.setattr("wcll.suites.suite.Trial.of", None)
+    assert build_table(suite, suite.tables[0], rows, SEEDS).complete
+
+
 def test_cells_are_found_by_their_place(table):
     for line in table.lines:
         for (column, metric), cell in zip(table.heads, line.cells, strict=True):

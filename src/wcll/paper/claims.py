@@ -55,7 +55,8 @@ def claim(statement: str) -> Callable[[Judging], Judging]:
     """Decorator: the function judges a claim of the paper."""
 
     def register(function: Judging) -> Judging:
-        return CLAIMS.setdefault(statement, function)
+        CLAIMS[statement] = function
+        return function
 
     return register
 
