@@ -18,12 +18,14 @@ from pathlib import Path
 
 from wcll.cli.methods import markdown, method_rows
 from wcll.paper.claims import judge_all
-from wcll.paper.compare import METHODS, mean_absolute, show_name
-from wcll.paper.report import VERDICTS, figure3, render_report
+from wcll.paper.page import VERDICTS, figure3, render_report
+from wcll.paper.part import mean_absolute
+from wcll.paper.published import METHODS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
-from wcll.report.bounds import figure_name, trend_figure
-from wcll.report.page import bold, percent, render
-from wcll.theory import Problem, corrected_theorem, labels_needed
+from wcll.report.bound_figures import figure_name, trend_figure
+from wcll.report.cells import Cell
+from wcll.report.render import bold, render
+from wcll.theory import Problem, corrected_theorem
 from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, Trend, World
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +44,7 @@ def demo_table() -> str:
     lines = ["| method | " + " | ".join(f"{head} %" for head in result["heads"]) + " |"]
     lines.append("|---|" + "---:|" * len(result["heads"]))
     for line in result["lines"]:
-        cells = [f"**{percent(cell)}**" if cell["best"] else percent(cell) for cell in line["cells"]]
+        cells = [bold(Cell(cell["values"], (), best=cell["best"])) for cell in line["cells"]]
         lines.append(f"| {line['method']} | " + " | ".join(cells) + " |")
     made = result["made"]
     versions = ", ".join(f"{name} {made[name]}" for name in ("wcll", "torch", "numpy", "python"))
@@ -56,26 +58,24 @@ def paper_table(found: Reproduction) -> str:
     """WCLL's own settings: printed, by the paper's protocol, and what fair choices and another loss make of them."""
     claims = judge_all(found)
     verdicts = ", ".join(f"{sum(c.verdict == kind for c in claims)} {text}" for kind, text in VERDICTS.items())
-    close = sum(entry.close for entry in found.entries)
+    close = sum(one.close for one in found.beside)
     lines = [
-        f"Of {len(found.entries)} published numbers about MNIST {close} come back within 2 "
+        f"Of {len(found.beside)} published numbers about MNIST {close} come back within 2 "
         f"points; WCLL's own {len(found.wcll)} differ by {mean_absolute(found.wcll):.1f} points on average. Of "
         f"{len(claims)} claims {verdicts}.",
         "",
         "| accuracy % | WCLL, printed | WCLL, ours | WCLL, fair | best rival, fair | forward, fair | ordinary labels |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
-    for entry in found.wcll:
-        table = next(part for part in reversed(found.tables) if entry in part.entries)
-        rivals = [table.at(method, entry.column) for method in METHODS if method != "wcll"]
-        best = max(rivals, key=lambda rival: rival.fair["accuracy"].mean)
-        beside = [best, *(table.at(name, entry.column) for name in ("forward, Q from counts", "ordinary labels"))]
-        name = f" ({show_name(best.method)})"
-        figures = [entry.paper["accuracy"], entry.fair["accuracy"], *(other.fair["accuracy"] for other in beside)]
-        texts = [bold(figure) for figure in figures]
-        texts[2] += name
-        lines.append(f"| {entry.column} | {entry.printed.text()} | " + " | ".join(texts) + " |")
-    made = found.parts["table2"].results.made
+    for one in found.wcll:
+        part = found.parts[f"table{one.printed.table}"]
+        fair = {method: part.cell("fair", method, one.column) for method in part.methods}
+        best = max((method for method in METHODS if method != "wcll"), key=lambda method: fair[method].mean)
+        methods = ("wcll", best, "forward, Q from counts", "ordinary labels")
+        texts = [one.printed.text(), bold(one.ours), *(bold(fair[method]) for method in methods)]
+        texts[3] += f" ({show_name(best)})"
+        lines.append(f"| {one.column} | " + " | ".join(texts) + " |")
+    made = found.parts["table2"].made
     versions = ", ".join(f"{name} {made[name]}" for name in ("wcll", "torch", "numpy", "python"))
     lines += ["", f"Mean ± std over 5 or 10 trials (seeds from 0), {made['device']}; {versions}.", ""]
     return "\n".join(lines)
@@ -111,7 +111,7 @@ def labels_for_half(classes: int, p: float) -> int:
     shares = [1.0, *[p] * (classes - 1)]
     bound = corrected_theorem(Problem.linear(shares, 1000, norm=1.0, radius=1.0))
     assert bound.scale is not None
-    return labels_needed(bound.value, 1000, bound.scale / 2)
+    return bound.labels_for(bound.scale / 2)
 
 
 def pages() -> dict[Path, str]:

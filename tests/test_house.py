@@ -23,8 +23,8 @@ ROOT = SOURCE.parents[1]
 #: Rooms in the order that data flows; a room imports from earlier ones only.
 ORDER = [
     *("errors", "checks", "streams", "registry", "atomic", "labels", "losses", "functional", "models", "training"),
-    *("evaluation", "testing", "inputs", "persistence", "estimator", "datasets", "theory", "suites", "results"),
-    *("running", "report", "paper", "cli", "__main__"),
+    *("evaluation", "testing", "inputs", "persistence", "estimator", "datasets", "suites", "results", "running"),
+    *("theory", "report", "paper", "cli", "__main__"),
 ]
 HEAVY = {"torch", "numpy", "sklearn", "scipy", "pandas"}
 FORBIDDEN = {"torchvision", "torchmetrics", "lightning", "pytorch_lightning"}
@@ -214,3 +214,11 @@ def test_generated_documentation_is_up_to_date():
         [sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize("room", ["report", "paper"])
+def test_what_shows_results_trains_nothing(room):
+    trees = [ast.parse(path.read_text()) for path in (SOURCE / room).glob("*.py")]
+    rooms = {name.split(".")[1] for tree in trees for name in imported(tree) if name.startswith("wcll.")}
+    assert "results" in rooms
+    assert not rooms & {"training", "running", "models"}

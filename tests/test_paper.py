@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.stats import kendalltau
 from sklearn.datasets import load_digits
 
 import wcll
@@ -22,19 +23,21 @@ from browser import look_at, needs_browser
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.cli.paper import SUITES as COMMANDS
-from wcll.cli.paper import print_comparison
+from wcll.cli.paper import print_part
 from wcll.datasets import load_dataset
 from wcll.losses import LOSSES
 from wcll.paper import search as searching
 from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
-from wcll.paper.compare import METHODS, compare, mean_absolute, rank_agreement, show_name
 from wcll.paper.findings import findings
-from wcll.paper.published import find, published
-from wcll.paper.report import CHOSEN, render_report
-from wcll.paper.reproduction import SUITES, TABLES, Reproduction, read_reproduction
-from wcll.paper.results import keys_of, make_results, read_results, write_results
-from wcll.paper.summary import Summary, chosen, summarise
+from wcll.paper.kept import Kept, keep
+from wcll.paper.page import render_report
+from wcll.paper.part import mean_absolute
+from wcll.paper.published import METHODS, find, published, show_name
+from wcll.paper.reproduction import MAIN, SUITES, TABLES, Reproduction, read_reproduction
+from wcll.paper.result_files import keys_of, make_part, read_part, write_part
+from wcll.paper.search import CHOSEN
 from wcll.report.choose import choose
+from wcll.report.tables import build_table
 from wcll.running.execute import run_suite
 from wcll.running.task import make_task
 from wcll.suites import load_suite
@@ -106,10 +109,11 @@ def test_every_published_number_of_mnist_has_a_cell():
     matched = set()
     for name in TABLES:
         suite = load_suite(name)
-        entries = compare(make_results(suite, 0, [], "")).entries
-        matched |= {entry.printed for entry in entries if entry.printed}
+        part = make_part(suite, 0, [], "")
+        matched |= set(part.printed.values())
+        assert not part.beside  # nothing is measured yet
         assert all(trial.dataset == "mnist" for trial in suite.all_trials([0]))
-        assert suite.trials == next(iter({entry.printed.trials for entry in entries if entry.printed}))
+        assert {suite.trials} == {one.trials for one in part.printed.values()}
     assert matched == {one for one in published() if one.dataset == "mnist"}
 
 
@@ -143,42 +147,60 @@ def test_figure_3_shows_runs_of_table_2():
     assert figure <= {trial.key for trial in load_suite("table2").all_trials()}
 
 
-# --- summaries and their files ---------------------------------------------------------------------------------------
+# --- what is kept of runs, and its files -----------------------------------------------------------------------------
 
 
-def test_summaries_choose_what_rows_choose(rows):
+@pytest.mark.parametrize("how", ["label-free", "oracle"])
+def test_what_is_kept_chooses_what_rows_choose(how, rows):
     suite = small()
     for column in suite.columns:
         for row in suite.rows:
             candidates = [rows[trial.key] for trial in suite.candidates(column, row, 0)]
-            picked = choose(candidates, "label-free", "accuracy")
-            one = chosen([summarise(candidate) for candidate in candidates])
-            assert (one.key, one.chosen.epoch) == (picked.row.key, picked.epoch)
-            assert one.chosen.accuracy == pytest.approx(picked.row.value("accuracy", picked.epoch), abs=1e-5)
-            best = choose(candidates, "oracle", "accuracy")
-            assert max(summarise(c).best.accuracy for c in candidates) == pytest.approx(
-                best.row.value("accuracy", best.epoch), abs=1e-5
-            )
-            assert one.last.epoch == 8
+            picked = choose(candidates, how, "accuracy")
+            one = choose([keep(candidate) for candidate in candidates], how, "accuracy")
+            assert (one.run.key, one.epoch) == (picked.run.key, picked.epoch)
+            for metric in ("accuracy", "balanced_accuracy", "minority_recall"):
+                assert one.value(metric) == pytest.approx(picked.value(metric), abs=1e-5)
+            assert choose([keep(candidates[0])], "last", "accuracy").epoch == 8
 
 
-def test_a_summary_survives_its_file(rows):
+def test_tables_of_what_is_kept_are_those_of_rows(rows):
+    """One pipeline: the same cells, marks and notes, but for what only whole rows can tell."""
+    part = make_part(small(), 2, list(rows.values()), "")
+    for spec in small().tables:
+        kept, whole = part.tables[spec.title], build_table(small(), spec, rows, range(2))
+        assert kept.heads == whole.heads
+        assert [note for note in whole.notes[1:] if "official" not in note] == list(kept.notes[1:])
+        for a, b in zip(kept.lines, whole.lines, strict=True):
+            assert (a.title, a.mark) == (b.title, b.mark)
+            assert [cell.text() for cell in a.cells] == [cell.text() for cell in b.cells]
+
+
+def test_what_is_kept_survives_its_file(rows):
     row = next(iter(rows.values()))
-    whole = summarise(row, curve=True)
-    assert Summary.from_list(json.loads(json.dumps(whole.to_list()))) == whole
-    assert len(whole.curve) == 8
-    lost = dataclasses.replace(whole, score=float("inf"), diverged=True, curve=())
-    assert Summary.from_list(json.loads(json.dumps(lost.to_list()))) == lost
+    whole = keep(row, curve=True)
+    assert Kept.from_list(json.loads(json.dumps(whole.to_list()))) == whole
+    assert len(whole.recalls) == 8
+    lost = dataclasses.replace(whole, score=float("inf"), diverged=True, recalls=())
+    assert Kept.from_list(json.loads(json.dumps(lost.to_list()))) == lost
+
+
+@needs_results
+@pytest.mark.parametrize("name", SUITES)
+def test_result_files_are_written_as_they_were(name, tmp_path, found):
+    write_part(found.parts[name], tmp_path / "x.json")
+    assert (tmp_path / "x.json").read_bytes() == (RESULTS / f"{name}.json").read_bytes()
 
 
 def test_result_files_come_back(rows, tmp_path):
-    results = make_results(small(), 2, list(rows.values()), "wcll paper table2")
-    write_results(results, tmp_path / "table2.json")
-    again = read_results(tmp_path / "table2.json", small())
-    assert again.runs == results.runs
+    part = make_part(small(), 2, list(rows.values()), "wcll paper table2")
+    write_part(part, tmp_path / "table2.json")
+    again = read_part(tmp_path / "table2.json", small())
+    assert again.runs == part.runs
     assert again.made["command"] == "wcll paper table2"
     assert again.made["data"] == ["mnist (not the official file)"]
-    assert compare(again).entries == compare(results).entries
+    assert again.tables == part.tables
+    assert again.beside == part.beside
 
 
 @pytest.mark.parametrize(
@@ -193,7 +215,7 @@ def test_result_files_come_back(rows, tmp_path):
     ids=str,
 )
 def test_runs_of_another_version_are_refused(changed, rows, tmp_path):
-    write_results(make_results(small(), 2, list(rows.values()), ""), tmp_path / "table2.json")
+    write_part(make_part(small(), 2, list(rows.values()), ""), tmp_path / "table2.json")
     suite = small()
     ((part, value),) = changed.items()
     old = getattr(suite, part)
@@ -202,14 +224,14 @@ def test_runs_of_another_version_are_refused(changed, rows, tmp_path):
         InputError,
         match=r"table2.json: expected runs of the suite table2 as it is now, got those of another version; make them again with: wcll paper table2 --results",
     ):
-        read_results(tmp_path / "table2.json", dataclasses.replace(suite, **{part: new}))
+        read_part(tmp_path / "table2.json", dataclasses.replace(suite, **{part: new}))
 
 
 def test_runs_of_another_revision_of_a_loss_are_refused(rows, tmp_path, monkeypatch):
-    write_results(make_results(small(), 2, list(rows.values()), ""), tmp_path / "table2.json")
+    write_part(make_part(small(), 2, list(rows.values()), ""), tmp_path / "table2.json")
     monkeypatch.setitem(LOSSES._items, "pc", dataclasses.replace(LOSSES["pc"], revision=2))
     with pytest.raises(InputError, match="another version"):
-        read_results(tmp_path / "table2.json", small())
+        read_part(tmp_path / "table2.json", small())
 
 
 def shortened_run(text):
@@ -227,30 +249,30 @@ def shortened_run(text):
         (lambda text: text.replace('"trials"', '"trail"'), "KeyError: 'trials'"),
         (lambda text: re.sub(r"\n\[[^\n]*\],\n", "\n", text, count=1), "another version"),
         (lambda text: re.sub(r'\["\w{24}"', '["' + "0" * 24 + '"', text, count=1), "another version"),
-        (shortened_run, "TypeError"),
+        (shortened_run, "ValueError"),
     ],
 )
 def test_damaged_result_files(damage, message, rows, tmp_path):
     path = tmp_path / "table2.json"
-    write_results(make_results(small(), 2, list(rows.values()), ""), path)
+    write_part(make_part(small(), 2, list(rows.values()), ""), path)
     path.write_text(damage(path.read_text()))
     with pytest.raises(InputError, match=message):
-        read_results(path, small())
+        read_part(path, small())
 
 
 def test_fewer_trials_do_not_replace_more(rows, tmp_path):
-    write_results(make_results(small(), 2, list(rows.values()), ""), tmp_path / "table2.json")
+    write_part(make_part(small(), 2, list(rows.values()), ""), tmp_path / "table2.json")
     first = {trial.key for trial in small().all_trials([0])}
-    fewer = make_results(small(), 1, [row for row in rows.values() if row.key in first], "")
+    fewer = make_part(small(), 1, [row for row in rows.values() if row.key in first], "")
     with pytest.raises(InputError, match=r"--results: expected a file of at most 1 trials to replace, got .* of 2"):
-        write_results(fewer, tmp_path / "table2.json")
-    assert read_results(tmp_path / "table2.json", small()).trials == 2
+        write_part(fewer, tmp_path / "table2.json")
+    assert read_part(tmp_path / "table2.json", small()).trials == 2
 
 
 def test_incomplete_results_are_not_written(rows, tmp_path):
     some = list(rows.values())[:-1]
     with pytest.raises(InputError, match="--results: expected all 24 runs of table2, got 1 missing"):
-        write_results(make_results(small(), 2, some, ""), tmp_path / "x.json")
+        write_part(make_part(small(), 2, some, ""), tmp_path / "x.json")
     assert not list(tmp_path.iterdir())
 
 
@@ -259,26 +281,26 @@ def test_incomplete_results_are_not_written(rows, tmp_path):
 
 def test_a_small_cell_is_what_it_was(small_mnist, tmp_path, capsys, monkeypatch):
     """From files in MNIST's format through the command line to the text of the table, against stored runs."""
-    monkeypatch.setattr("wcll.suites.load_suite", small)
+    monkeypatch.setattr("wcll.cli.paper.load_suite", small)
     options = ["--data", str(small_mnist), "--store", str(tmp_path / "s.sqlite"), "--processes", "1"]
     assert run(["paper", "table2", "--only", "mnist", "--trials", "2", "--results", str(tmp_path), *options]) == 0
     shown = capsys.readouterr()
     assert "left" in shown.err
-    print_comparison(compare(read_results(STORED / "table2.json", small())))
+    print_part(read_part(STORED / "table2.json", small()))
     assert shown.out == capsys.readouterr().out
     assert re.search(r"PC +66\.0 / \d+\.\d ± \d+\.\d° +69\.7 / ", shown.out)  # the paper's beside ours
-    fresh = read_results(tmp_path / "table2.json", small())
+    fresh = read_part(tmp_path / "table2.json", small())
     assert [run.key for run in fresh.runs.values()] == keys_of(small(), 2)
     assert run(["paper", "table2", "--trials", "1", *options]) == 0
     assert "nothing is left to do" in capsys.readouterr().err
 
 
 def test_figure_3_prints_the_imbalanced_class_and_keeps_curves(small_mnist, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("wcll.suites.load_suite", small)
+    monkeypatch.setattr("wcll.cli.paper.load_suite", small)
     options = ["--data", str(small_mnist), "--store", str(tmp_path / "s.sqlite"), "--processes", "1"]
     assert run(["paper", "figure3", "--trials", "1", "--results", str(tmp_path), *options]) == 0
     assert "minority recall in percent" in capsys.readouterr().out
-    curves = [one.curve for one in read_results(tmp_path / "figure3.json", small("figure3")).runs.values()]
+    curves = [one.recalls for one in read_part(tmp_path / "figure3.json", small("figure3")).runs.values()]
     assert {len(curve) for curve in curves} == {8}
 
 
@@ -329,8 +351,8 @@ def test_a_real_cell_is_what_the_result_file_says(found, tmp_path):
         settings={**table.settings, "lr": 5e-4},
     )  # fmt: skip
     for row in run_suite(one, [0], torch.device("cpu")).values():
-        stored = found.parts["table2"].results.runs[row.key]
-        assert row.metrics["accuracy"] == pytest.approx(stored.last.accuracy, abs=0.015)
+        stored = found.parts["table2"].runs[row.key]
+        assert row.metrics["accuracy"] == pytest.approx(stored.value("accuracy", 100), abs=0.015)
 
 
 # --- the comparison and the claims -----------------------------------------------------------------------------------
@@ -344,37 +366,43 @@ def test_names():
 def test_wcll_is_within_two_points(found):
     assert len(found.wcll) == 12
     assert mean_absolute(found.wcll) <= 2
-    assert len(found.entries) == 96
+    assert len(found.beside) == 96
     assert len(found.missing) == 232 - 96
 
 
 def test_the_full_number_of_trials_on_the_official_files(found):
     for name, part in found.parts.items():
-        assert part.results.trials == load_suite(name).trials
-        assert part.results.made["data"] == ["mnist"]
-        assert not any(entry.paper["accuracy"].missing for entry in part.entries)
+        assert part.trials == load_suite(name).trials
+        assert part.made["data"] == ["mnist"]
+        assert all(table.complete for table in part.tables.values())
 
 
 def test_rank_agreement(found):
     table = found.parts["table2"]
-    entries = [table.at(method, table.columns[0]) for method in table.methods]
-    assert -1 <= rank_agreement(entries, "paper") <= 1
-    same = [dataclasses.replace(e, printed=dataclasses.replace(e.printed, mean=100 * e.paper["accuracy"].mean))
-            for e in entries if e.printed]  # fmt: skip
-    assert rank_agreement(same, "paper") == pytest.approx(1)
+    column = table.columns[0]
+    pairs = [
+        (one.mean, table.cell("fair", method, column).mean)
+        for (method, place), one in table.printed.items()
+        if place == column
+    ]
+    assert table.rank_agreement("fair", column) == pytest.approx(kendalltau(*zip(*pairs, strict=True)).statistic)
+    same = dataclasses.replace(table)
+    same.printed.update(
+        {place: dataclasses.replace(one.printed, mean=100 * one.ours.mean) for place, one in table.beside.items()}
+    )
+    assert same.rank_agreement("paper", column) == pytest.approx(1)
 
 
 def altered(found, part, change):
     """The same results with some runs changed: ``change`` takes a run, its method and column."""
-    results = found.parts[part].results
-    runs = dict(results.runs)
-    for column in results.suite.columns:
-        for row in results.suite.rows:
-            for seed in results.seeds:
-                for trial in results.suite.candidates(column, row, seed):
+    old = found.parts[part]
+    runs = dict(old.runs)
+    for column in old.suite.columns:
+        for row in old.suite.rows:
+            for seed in range(old.trials):
+                for trial in old.suite.candidates(column, row, seed):
                     runs[trial.key] = change(runs[trial.key], row.title, column.title)
-    parts = {**found.parts, part: compare(dataclasses.replace(results, runs=runs))}
-    return Reproduction(parts, found.search)
+    return Reproduction({**found.parts, part: dataclasses.replace(old, runs=runs)}, found.search)
 
 
 def verdict(found, words):
@@ -386,11 +414,14 @@ def raised(by, methods, metric="accuracy"):
     def change(one, method, column):
         if method not in methods:
             return one
-        looks = {look: dataclasses.replace(getattr(one, look), **{metric: getattr(getattr(one, look), metric) + by})
-                 for look in ("last", "chosen", "best")}  # fmt: skip
-        return dataclasses.replace(one, **looks)
+        figures = {epoch: {**look, metric: look[metric] + by} for epoch, look in one.figures.items()}
+        return dataclasses.replace(one, figures=figures)
 
     return change
+
+
+def at_last(one, **figures):
+    return dataclasses.replace(one, figures={**one.figures, one.epochs: {**one.figures[one.epochs], **figures}})
 
 
 def test_every_claim_has_a_verdict_and_evidence(found):
@@ -407,8 +438,7 @@ def only(part_of_column, change):
 def spread_apart(one, method, column):
     """WCLL always the same, its rivals different in every run."""
     by = 0.5 if method == "wcll" else int(one.key[:4], 16) / 2**16
-    look = dataclasses.replace(one.last, accuracy=by, minority_recall=by)
-    return dataclasses.replace(one, last=look)
+    return at_last(one, accuracy=by, minority_recall=by)
 
 
 def as_printed(one, method, column):
@@ -417,10 +447,7 @@ def as_printed(one, method, column):
         return one
     (mean,) = {p.mean for p in published() if p.dataset == "mnist" and p.table in (2, 3, 4) and p.method == "wcll"
                and column in (f"p = {p.p:g}, class {p.minority}", f"p = {p.p:g}, classes {p.minority.replace(' ', ', ')}")}  # fmt: skip
-    return dataclasses.replace(one, last=dataclasses.replace(one.last, accuracy=mean / 100))
-
-
-MAIN = ("table2", "table3", "table4")
+    return at_last(one, accuracy=mean / 100)
 
 
 @pytest.mark.parametrize(
@@ -451,7 +478,7 @@ def test_verdicts_follow_the_numbers(words, parts, change, then, says, found):
 
 
 def test_one_trial_decides_nothing_that_needs_a_test(found):
-    parts = {name: compare(dataclasses.replace(part.results, trials=1)) for name, part in found.parts.items()}
+    parts = {name: dataclasses.replace(part, trials=1) for name, part in found.parts.items()}
     once = Reproduction(parts, found.search)
     for words in ("standard deviation", "keeps its accuracy", "Weights that do not match", "over- and under-sampling"):
         assert verdict(once, words) == UNTESTED
@@ -522,8 +549,8 @@ def test_the_searchs_distance(found):
 
 def test_the_search_agrees_with_the_tables(found):
     """Its runs have no held-out labels; the training sets are the same, so are the first three trials."""
-    for column, entry in zip(found.search.base.columns, found.wcll, strict=True):
-        first = 100 * np.mean([entry.paper["accuracy"].values[seed] for seed in range(3)])
+    for column, one in zip(found.search.base.columns, found.wcll, strict=True):
+        first = 100 * np.mean([one.ours.values[seed] for seed in range(3)])
         assert found.search.figures[CHOSEN, column.title] == pytest.approx(first, abs=0.7)
 
 
@@ -594,11 +621,11 @@ def page(found, tmp_path_factory):
 
 def test_the_report_has_every_published_number(found, page):
     markdown, html = render_report(found, ".md"), page.read_text()
-    for entry in found.entries:
-        line = rf"\| {re.escape(entry.column)} \| {re.escape(show_name(entry.method))}[†‡]* \| {re.escape(entry.printed.text())} \| "
-        assert re.search(line, markdown)
-        assert entry.printed.text() in html
-        assert f'<span class="apart">{entry.difference:+.1f}</span>' in html
+    for one in found.beside:
+        name, printed = re.escape(show_name(one.printed.method)), one.printed.text()
+        assert re.search(rf"\| {re.escape(one.column)} \| {name}[†‡]* \| {re.escape(printed)} \| ", markdown)
+        assert printed in html
+        assert f'<span class="apart">{one.difference:+.1f}</span>' in html
     assert "Told the class sizes: WCLL" in markdown
     assert "PC† " in markdown
     assert "http" not in html.replace("http://www.w3.org", "")  # one file, nothing loaded

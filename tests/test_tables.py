@@ -5,17 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from suites import SMALL
 from wcll.checks import InputError
+from wcll.evaluation import select
+from wcll.report.cells import Cell, compared, holm, paired_p_value
 from wcll.report.choose import choose
 from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
-from wcll.report.tables import Cell, build_table, compared, holm, paired_p_value
+from wcll.report.tables import build_table
 from wcll.results import Row
 from wcll.suites import parse_suite
 
@@ -61,8 +66,8 @@ def test_figures_are_those_of_the_rows(rows, table):
     for seed in SEEDS:
         candidates = [rows[trial.key] for trial in SUITE.candidates(column, row, seed)]
         picked = choose(candidates, "label-free", "accuracy")
-        assert picked.row.config["lr"] == 1e-2
-        values.append(picked.row.value("accuracy", picked.epoch))
+        assert picked.run.config["lr"] == 1e-2
+        values.append(picked.value("accuracy"))
     cell = table.lines[2].cells[2]
     assert list(cell.values.values()) == values
     assert (cell.mean, cell.std) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
@@ -130,6 +135,43 @@ def test_selection_needs_held_out_labels(rows):
     bare = Row(row.key, row.config, row.metrics, {**row.history, "held_out": None}, row.provenance)
     with pytest.raises(InputError, match="select: expected 'last' for runs without validation labels"):
         choose([bare, bare], "label-free", "accuracy")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A run of which only the held-out scores matter."""
+
+    scores: list[float]
+    checkpoints = (1, 3, 8, 12)
+
+    def held_out_scores(self):
+        return np.array(self.scores)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0, np.nan, np.inf]), min_size=4, max_size=4), min_size=1, max_size=4)
+)
+def test_runs_are_chosen_one_by_one_as_they_are_together(scores):
+    """The lowest score, then the earlier checkpoint, then the earlier candidate: as ``select`` has it over all."""
+    runs = [Scored(one) for one in scores]
+    picked, together = choose(runs, "label-free", "accuracy"), select(scores)
+    assert picked.run is runs[together.candidate]
+    assert picked.epoch == Scored.checkpoints[together.checkpoint]
+
+
+def test_settings_are_parsed_once(rows, monkeypatch):
+    suite = parse_suite(SMALL, "small")
+    again = [suite.candidates(column, row, 2) for column in suite.columns for row in suite.rows]
+    assert {trial.key for cell in again for trial in cell} <= set(rows)
+    monkeypatch.setattr("wcll.suites.suite.Trial.of", None)
+    assert build_table(suite, suite.tables[0], rows, SEEDS).complete
+
+
+def test_cells_are_found_by_their_place(table):
+    for line in table.lines:
+        for (column, metric), cell in zip(table.heads, line.cells, strict=True):
+            assert table.cell(line.title, column, metric) is cell
 
 
 def test_notes_say_what_a_reader_must_know(rows, table):

@@ -531,6 +531,8 @@ def test_simulate(tmp_path, capsys, monkeypatch):
         (["--suite", "digits", "--n", "10"], "--n: expected none beside --suite"),
         (["--layer-norm", "2", "--norm", "1"], "--norm: expected none beside --layer-norm"),
         (["--json", "simulate"], "--json: expected no command beside it, got simulate"),
+        (["--delta", "0.05", "simulate"], "--delta: expected no command beside it, got simulate"),
+        (["-p", "2", "--suite", "digits"], "--p: expected none beside --suite"),
         (["simulate", "--plot", "/no/such"], "--plot: expected a folder"),
         (["--plot", "x.png"], "--plot: expected an .svg file, got x.png"),
         (["--suite", "digit"], "did you mean 'digits'"),

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
+from wcll.atomic import check_target, replacing
+from wcll.checks import InputError, choice
 from wcll.cli.data import DataOption
+from wcll.cli.output import console
 from wcll.cli.suites import Device, DryRun, Memory, Trials, Work, rows_of, train_missing, workers
-
-if TYPE_CHECKING:
-    from wcll.paper.compare import Comparison, Entry
-    from wcll.suites import Suite
+from wcll.evaluation import METRICS
+from wcll.paper import search
+from wcll.paper.page import figure3, render_report
+from wcll.paper.part import Part, mean_absolute
+from wcll.paper.published import show_name
+from wcll.paper.reproduction import read_reproduction
+from wcll.paper.result_files import make_part, write_part
+from wcll.results import Store
+from wcll.suites import Suite, load_suite
 
 STORE = Path("wcll-paper.sqlite")
 RESULTS = Path("results/paper")
@@ -69,11 +80,6 @@ def _run_suites(names: Sequence[str]) -> Action:
     """Train what is missing of some suites at once, print each beside the paper, and write result files."""
 
     def action(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
-        from wcll.paper.compare import compare
-        from wcll.paper.results import make_results, write_results
-        from wcll.results import Store
-        from wcll.suites import load_suite
-
         suites = [_restricted(load_suite(name), only) for name in names]
         wanted = [trial for suite in suites for trial in suite.all_trials(range(trials or suite.trials))]
         title = suites[0].title if len(suites) == 1 else "The paper"
@@ -83,34 +89,28 @@ def _run_suites(names: Sequence[str]) -> Action:
             for suite in suites:
                 count = trials or suite.trials
                 rows = list(rows_of(suite, finished, range(count)).values())
-                made = make_results(suite, count, rows, _made_by(suite.name, trials))
-                print_comparison(compare(made))
+                part = make_part(suite, count, rows, _made_by(suite.name, trials))
+                print_part(part)
                 if folder is not None:
-                    folder.mkdir(parents=True, exist_ok=True)
-                    write_results(made, folder / f"{suite.name}.json")
+                    write_part(part, folder / f"{suite.name}.json")
 
     return action
 
 
 def _run_search(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
     """Train what is missing of the search, print what fits best, and write its result file."""
-    from wcll.cli.output import console
-    from wcll.paper.search import NAME, base_suite, measure, search_trials, write_search
-    from wcll.results import Store
-
-    base = _restricted(base_suite(), only)
-    wanted = search_trials(base, trials or base.trials)
+    base = _restricted(search.base_suite(), only)
+    wanted = search.search_trials(base, trials or base.trials)
     if not train_missing(base.title, wanted, work):
         return
     with Store(work.store) as finished:
         rows = {row.key: row for row in finished.rows([trial.key for trial in wanted])}
-    found = measure(base, trials or base.trials, rows)
-    for fit in found.ranked(found.readings)[:10]:
+    found = search.measure(base, trials or base.trials, rows)
+    for fit in found.ranked[: search.MOST]:
         one = fit.protocol
         console().print(f"{fit.distance:5.1f}  {one.loss}; {one.generator}, {one.size}; {one.lr:g}, {one.epoch} epoch")
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_search(found, _made_by(NAME, trials), folder / f"{NAME}.json")
+        search.write_search(found, _made_by(search.NAME, trials), folder / f"{search.NAME}.json")
 
 
 for _name, _help in SUITES.items():
@@ -128,11 +128,6 @@ def report(
     out: Annotated[Path, typer.Option(help="A .html page, or the same as .md.")] = Path("wcll-paper.html"),
 ) -> None:
     """Make the report from result files: every published number beside ours, and a verdict on every claim."""
-    from wcll.atomic import check_target, replacing
-    from wcll.checks import choice
-    from wcll.paper.report import figure3, render_report
-    from wcll.paper.reproduction import read_reproduction
-
     choice("--out (ending)", out.suffix, (".html", ".md"))
     check_target(out, "--out")
     found = read_reproduction(results)
@@ -148,10 +143,6 @@ def report(
 
 def _restricted(suite: Suite, only: str | None) -> Suite:
     """A suite, or those of its columns that are about one data set."""
-    from dataclasses import replace
-
-    from wcll.checks import choice
-
     if only is None:
         return suite
     datasets = {column.title: str((suite.settings | column.settings)["dataset"]) for column in suite.columns}
@@ -165,58 +156,41 @@ def _made_by(name: str, trials: int | None) -> str:
 
 def _check_folder(folder: Path) -> None:
     """Whether a folder can be made, before hours of training."""
-    from wcll.checks import InputError
-
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise InputError("--results", "a folder", f"{folder}, of which {there} is a file")
 
 
-def print_comparison(comparison: Comparison) -> None:
+def print_part(part: Part) -> None:
     """What the paper prints and what we measure, side by side."""
-    from wcll.cli.output import console
-    from wcll.paper.compare import mean_absolute
-
-    suite, trials = comparison.results.suite, comparison.results.trials
-    screen = console()
-    screen.print(suite.title, style="bold")
-    beside = "paper / ours" if comparison.printed else "ours"
-    heads = {"paper": f"{beside}: the paper's protocol", "fair": "ours: the fair protocol"}
-    if not suite.grid:  # one rate: nothing is chosen
-        del heads["fair"]
+    screen, beside = console(), list(part.beside.values())
+    screen.print(part.suite.title, style="bold")
+    heads = {"paper": f"{'paper / ours' if beside else 'ours'}: the paper's protocol"}
+    if part.suite.grid:  # else there is one rate, and nothing is chosen
+        heads["fair"] = "ours: the fair protocol"
     for protocol, head in heads.items():
-        screen.print(f"{head}, {comparison.metric_title} in percent")
-        screen.print(_grid(comparison, protocol))
+        screen.print(f"{head}, {METRICS[part.metric]} in percent")
+        screen.print(_grid(part, protocol))
         screen.print()
-    note = f"Mean ± std over {trials} trials." if trials > 1 else "One trial."
-    if comparison.printed:
-        close = sum(entry.close for entry in comparison.printed)
-        note += f" {close} of {len(comparison.printed)} within 2 points; mean absolute difference "
-        note += f"{mean_absolute(comparison.printed):.1f}, of WCLL {mean_absolute(comparison.of('wcll')):.1f}."
+    note = f"Mean ± std over {part.trials} trials." if part.trials > 1 else "One trial."
+    if beside:
+        note += f" {sum(one.close for one in beside)} of {len(beside)} within 2 points; mean absolute difference "
+        note += f"{mean_absolute(beside):.1f}, of WCLL {mean_absolute(part.of('wcll')):.1f}."
     screen.print(f"{note}\n")
 
 
-def _grid(comparison: Comparison, protocol: str) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    from wcll.paper.compare import show_name
-
+def _grid(part: Part, protocol: str) -> Table:
     grid = Table(box=None, header_style="bold", pad_edge=False)
     grid.add_column("method")
-    for column in comparison.columns:
+    for column in part.columns:
         grid.add_column(Text(column), justify="right")
-    for method in comparison.methods:
-        cells = [_cell(entry, protocol, comparison.metric) for entry in comparison.of(method)]
-        grid.add_row(Text(show_name(method)), *cells)
+    for method in part.methods:
+        grid.add_row(Text(show_name(method)), *(_cell(part, protocol, method, column) for column in part.columns))
     return grid
 
 
-def _cell(entry: Entry, protocol: str, metric: str) -> Any:
-    from rich.text import Text
-
-    cell = (entry.paper if protocol == "paper" else entry.fair)[metric]
+def _cell(part: Part, protocol: str, method: str, column: str) -> Text:
+    cell = part.cell(protocol, method, column, part.metric)
     ours = Text(cell.text(), style="bold" if cell.best else "")
-    if protocol == "paper" and entry.printed is not None:
-        return Text(f"{entry.printed.mean:.1f} / ") + ours
-    return ours
+    printed = part.printed.get((method, column)) if protocol == "paper" else None
+    return ours if printed is None else Text(f"{printed.mean:.1f} / ") + ours

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean
 
-from wcll.paper.claims import all_of
-from wcll.paper.compare import show_name
-from wcll.paper.published import Published, published
+from wcll.paper.evidence import all_of, in_words, means
+from wcll.paper.published import Published, published, show_name
 from wcll.paper.reproduction import Reproduction
-from wcll.paper.search import INVERSE_SIZE, SIZES, Protocol, Search
+from wcll.paper.search import SIZES, Search
 
 FIRST_DIGITS = 980  #: images of digit 0 among MNIST's 10,000 test images
 TEST_IMAGES = 10_000
@@ -46,11 +45,9 @@ def findings(found: Reproduction) -> list[Finding]:
 def _rows_that_look_under_trained(found: Reproduction, search: Search) -> Finding:
     texts = []
     for method in ("nn", "exp", "l-w", "l-uw", "free", "pc"):
-        apart = fmean(entry.difference for entry in found.main(method) if entry.difference is not None)
+        apart = fmean(one.difference for one in found.main_beside(method))
         distances = {
-            (size, lr): search.distance(Protocol(INVERSE_SIZE, size, method, lr, "last")).distance
-            for size in SIZES
-            for lr in search.base.grid["lr"]
+            (size, lr): search.varied(size=size, loss=method, lr=lr) for size in SIZES for lr in search.base.grid["lr"]
         }
         size, lr = min(distances, key=lambda place: distances[place])
         texts.append(f"{show_name(method)} {apart:+.0f} ({distances[size, lr]:.1f} off with {size} images at {lr:g})")
@@ -63,7 +60,7 @@ def _rows_that_look_under_trained(found: Reproduction, search: Search) -> Findin
 def _not_a_number(found: Reproduction) -> Finding:
     log = [one for one in published() if one.method == "log" and one.dataset == "mnist"]
     same = all(one.mean == 100 * FIRST_DIGITS / TEST_IMAGES and one.std == 0 for one in log)
-    ours = all_of([f"{100 * entry.paper['accuracy'].mean:.1f}" for entry in found.parts["table4"].of("log")])
+    ours = in_words(found.parts["table4"].cells("paper", "log"))
     return Finding(
         "LOG, 9.80 ± 0.00",
         f"Table 4 prints {all_of([one.text() for one in log])}. {FIRST_DIGITS} of {TEST_IMAGES} test images show digit 0"
@@ -75,10 +72,10 @@ def _not_a_number(found: Reproduction) -> Finding:
 def _resampling(found: Reproduction) -> Finding:
     table = found.parts["table6"]
     kinds = ("under-sampling", "over-sampling")
-    theirs = [entry.printed.mean for kind in kinds for entry in table.of(kind) if entry.printed]
+    theirs = [one.printed.mean for kind in kinds for one in table.of(kind)]
 
     def range_of(suffix: str) -> tuple[str, float]:
-        ours = [100 * entry.paper["accuracy"].mean for kind in kinds for entry in table.of(kind + suffix)]
+        ours = [mean for kind in kinds for mean in means(table.cells("paper", kind + suffix))]
         return f"{min(ours):.1f} to {max(ours):.1f}", fmean(abs(a - b) for a, b in zip(ours, theirs, strict=True))
 
     (by_label, off), (by_truth, off_truth) = range_of(""), range_of(" by y")
@@ -90,12 +87,15 @@ def _resampling(found: Reproduction) -> Finding:
 
 def _rates(found: Reproduction) -> Finding:
     table = found.parts["table3"]
-    by_rate = {lr: fmean(100 * e.rates[lr].mean for e in table.of("wcll")) for lr in table.of("wcll")[0].rates}
-    printed = fmean(e.printed.mean for e in table.of("wcll") if e.printed)
+    by_rate = {
+        lr: fmean(100 * at_rate.cell("wcll", column, "accuracy").mean for column in table.columns)
+        for lr, at_rate in table.rates.items()
+    }
+    printed = fmean(one.printed.mean for one in table.of("wcll"))
     text = all_of([f"{mean:.1f} at {lr:g}" for lr, mean in by_rate.items()])
     nearest = min(by_rate, key=lambda lr: abs(by_rate[lr] - printed))
     among = "is" if nearest in TABLE3_RATES else "is not"
-    used = dict(table.results.suite.tables[0].at)["lr"]
+    used = dict(table.suite.tables[0].at)["lr"]
     return Finding(
         "Rates",
         f"For tables 2 and 3 the text gives sets of rates, {{5e-4, 1e-4, 5e-5, 5e-6}} and {{5e-5, 5e-6}}, without saying which was taken for whom or how it was chosen; for table 4 on MNIST it gives none. WCLL in table 3 (mean of its three settings, printed {printed:.1f}) has {text}. The nearest, {nearest:g}, {among} in the text's set. Here {used:g} is used in all cells and for all methods; the other rates are listed with the tables.",

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from wcll.losses import LOSSES
+
+#: The methods that the paper compares, in its order.
+METHODS = ("pc", "nn", "free", "log", "exp", "l-w", "l-uw", "ncll", "ml-cll", "wcll")
+
 
 @dataclass(frozen=True)
 class Published:
@@ -50,6 +55,18 @@ def find(table: int, dataset: str, p: float, minority: str, method: str) -> Publ
     72.3
     """
     return _by_place().get((table, dataset, p, minority, method))
+
+
+def show_name(method: str) -> str:
+    """A method's name as papers write it.
+
+    >>> show_name("l-uw"), show_name("wcll bias=0.05"), show_name("under-sampling")
+    ('L-UW', 'WCLL bias=0.05', 'under-sampling')
+    """
+    if method in LOSSES:
+        return LOSSES[method].title
+    first, *rest = method.replace(",", " ,").split(" ")
+    return " ".join([LOSSES[first].title if first in LOSSES else first, *rest]).replace(" ,", ",")
 
 
 def _number(row: dict[str, str]) -> Published:

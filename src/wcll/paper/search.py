@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from wcll.checks import InputError
+from wcll.paper.part import CLOSE
 from wcll.paper.published import published
-from wcll.paper.results import check_trials, check_version, made_of, read_file, version, write_lines
+from wcll.paper.result_files import check_trials, check_version, made_of, not_ours, read_file, version, write_lines
 from wcll.results import Row
 from wcll.suites import Suite, Trial
 from wcll.suites.loading import load_base
@@ -35,6 +37,7 @@ GENERATORS: dict[str, dict[str, str]] = {
     "uniform labels, rare classes named more": {"labels": "uniform", "imbalance_of": "ybar-inverse"},
 }
 INVERSE_SIZE = "inverse-size labels of imbalanced classes"
+MOST = 10  #: protocols that are listed
 SMALLEST = 5421  #: images of the rarest digit in MNIST: uniform labels name every digit about as often
 
 
@@ -47,6 +50,10 @@ class Protocol:
     loss: str  #: a row of the suite
     lr: float
     epoch: str
+
+
+#: The one that tables call the paper's protocol.
+CHOSEN = Protocol(INVERSE_SIZE, 2000, "wcll eq9, declared pi", 5e-4, "last")
 
 
 @dataclass(frozen=True)
@@ -79,26 +86,72 @@ class Search:
         return fmean(apart) if apart else float("nan")
 
     def _apart(self, protocol: Protocol, columns: Sequence[Axis]) -> list[float]:
-        pairs = [(printed_mean(protocol.loss, c), self.figures.get((protocol, c.title))) for c in columns]
+        pairs = [(self._printed[protocol.loss, c.title], self.figures.get((protocol, c.title))) for c in columns]
         return [abs(ours - printed) for printed, ours in pairs if printed is not None and ours is not None]
 
-    def ranked(self, losses: Sequence[str]) -> list[Fit]:
-        """Protocols of some losses, the closest first."""
-        protocols = dict.fromkeys(protocol for protocol, _ in self.figures if protocol.loss in losses)
-        return sorted((self.distance(protocol) for protocol in protocols), key=lambda fit: fit.distance)
+    @cached_property
+    def _printed(self) -> dict[tuple[str, str], float | None]:
+        return {(r.title, c.title): printed_mean(r.title, c) for r, c in product(self.base.rows, self.base.columns)}
+
+    def varied(self, **changes: Any) -> float:
+        """The distance of the chosen protocol with something changed."""
+        return self.distance(replace(CHOSEN, **changes)).distance
+
+    @cached_property
+    def ranked(self) -> list[Fit]:
+        """Protocols for WCLL, the closest first."""
+        protocols = dict.fromkeys(protocol for protocol, _ in self.figures if protocol.loss in self.readings)
+        return sorted(map(self.distance, protocols), key=lambda fit: fit.distance)
+
+    @cached_property
+    def whole(self) -> list[Fit]:
+        """Those that could be run in every setting."""
+        return [fit for fit in self.ranked if fit.cells == len(self.base.columns)]
+
+    @property
+    def rank(self) -> int:
+        """The place of the chosen protocol among them."""
+        return 1 + [fit.protocol for fit in self.whole].index(CHOSEN)
+
+    @property
+    def listed(self) -> list[Fit]:
+        """The first of them, and the chosen one."""
+        return [fit for i, fit in enumerate(self.whole) if i < MOST or fit.protocol == CHOSEN]
+
+    @property
+    def close(self) -> list[Fit]:
+        """Those that are near the printed numbers."""
+        return [fit for fit in self.whole if fit.distance <= CLOSE]
+
+    @cached_property
+    def nearest(self) -> Protocol | None:
+        """The one of these under which the rivals are nearest to theirs."""
+        return min((fit.protocol for fit in self.close), key=self.rival_distance, default=None)
+
+    @property
+    def nearest_is_used(self) -> bool:
+        """Whether that is the chosen protocol, whatever its formula."""
+        return self.nearest is not None and replace(self.nearest, loss=CHOSEN.loss) == CHOSEN
+
+    @property
+    def by_generator(self) -> dict[str, Fit]:
+        """The closest for each way to draw labels."""
+        best = {fit.protocol.generator: fit for fit in reversed(self.ranked)}
+        return {fit.protocol.generator: best[fit.protocol.generator] for fit in self.ranked}
 
     def together(self, loss: str) -> list[tuple[Protocol, float]]:
         """One protocol for a loss of WCLL and all rivals, the closest first: the mean over all printed numbers.
 
         Only those that could be run in every setting are compared.
         """
-        fits = []
-        for fit in self.ranked([loss]):
-            if fit.cells == len(self.base.columns):
-                printed = sum(printed_mean(rival, c) is not None for rival in self.rivals for c in self.base.columns)
-                total = fit.cells * fit.distance + printed * self.rival_distance(fit.protocol)
-                fits.append((fit.protocol, total / (fit.cells + printed)))
-        return sorted(fits, key=lambda pair: pair[1])
+        printed = sum(self._printed[rival, c.title] is not None for rival in self.rivals for c in self.base.columns)
+        fits = [
+            (fit.protocol, fit.cells * fit.distance + printed * self.rival_distance(fit.protocol))
+            for fit in self.whole
+            if fit.protocol.loss == loss
+        ]
+        numbers = len(self.base.columns) + printed
+        return sorted(((protocol, total / numbers) for protocol, total in fits), key=lambda pair: pair[1])
 
     def settings(self, protocol: Protocol) -> list[Axis]:
         """Those in which a protocol could be run."""
@@ -178,12 +231,8 @@ def write_search(search: Search, command: str, path: Path) -> None:
             raise InputError("--results", f"all {len(keys)} runs of the search", "some missing")
         line = lines.setdefault((protocol.generator, protocol.size, column, protocol.loss), [])
         line.append(search.figures[protocol, column])
-    head = {
-        "suite": NAME,
-        "version": version(keys),
-        "trials": search.trials,
-        "made": {"command": command, **search.made},
-    }
+    made = {"command": command, **search.made}
+    head = {"suite": NAME, "version": version(keys), "trials": search.trials, "made": made}
     text = [json.dumps([*place, *values], separators=(",", ":")) for place, values in lines.items()]
     write_lines(path, head, "figures", text)
 
@@ -205,7 +254,7 @@ def read_search(path: Path) -> Search:
     except InputError:
         raise
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}") from None
+        raise not_ours(path, error) from None
     return Search(base, trials, figures, made)
 
 

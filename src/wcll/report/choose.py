@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
-import numpy as np
-
+from wcll.checks import FloatArray
 from wcll.evaluation import select
-from wcll.results.row import Row
 
 #: How tables say what their figures are.
 SELECTED_BY = {
@@ -20,32 +19,63 @@ SELECTED_BY = {
 }
 
 
+class Run(Protocol):
+    """A run as tables see it: a whole row, or the little that a result file keeps of one."""
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs were trained."""
+
+    @property
+    def diverged(self) -> bool:
+        """Whether outputs ceased to be numbers."""
+
+    @property
+    def checkpoints(self) -> Sequence[int]:
+        """The epochs that held-out labels can choose."""
+
+    def held_out_scores(self) -> FloatArray:
+        """What selection minimises, one score a checkpoint."""
+
+    def best_epoch(self, metric: str) -> int:
+        """The epoch of the highest TEST figure."""
+
+    def value(self, metric: str, epoch: int) -> float:
+        """A figure of the test set after an epoch, counted from 1."""
+
+
+R = TypeVar("R", bound=Run)
+
+
 @dataclass(frozen=True)
-class Picked:
+class Picked(Generic[R]):
     """A run, and the epoch at which it is looked at (counted from 1)."""
 
-    row: Row
+    run: R
     epoch: int
 
+    def value(self, metric: str) -> float:
+        """A figure of the run at that epoch."""
+        return self.run.value(metric, self.epoch)
 
-def choose(candidates: Sequence[Row], how: str, metric: str) -> Picked:
+
+def choose(candidates: Sequence[R], how: str, metric: str) -> Picked[R]:
     """Pick among the runs of one cell and seed, which differ in their rate or other values of the grid.
 
-    Only here, over stored rows, may test results choose (``how="oracle"``); tables say so wherever they do.
+    Only here, over finished runs, may test results choose (``how="oracle"``); tables say so wherever they do.
     """
     if how == "last":
-        (row,) = candidates
-        return Picked(row, row.epochs)
+        (run,) = candidates
+        return Picked(run, run.epochs)
     if how == "label-free":
-        found = select([row.held_out_scores() for row in candidates])
-        row = candidates[found.candidate]
-        return Picked(row, row.history["checkpoints"][found.checkpoint])
-    picked = [_best_epoch(row, metric) for row in candidates]
-    return max(picked, key=lambda pick: pick.row.value(metric, pick.epoch))
+        found = [lowest_score(run) for run in candidates]
+        best = found.index(min(found))  # of equal scores the earlier checkpoint, then the earlier candidate
+        return Picked(candidates[best], found[best][1])
+    picked = [Picked(run, run.best_epoch(metric)) for run in candidates]
+    return max(picked, key=lambda one: one.value(metric))
 
 
-def _best_epoch(row: Row, metric: str) -> Picked:
-    if metric == "macro_f1":  # known at checkpoints only
-        epochs = row.history["checkpoints"]
-        return Picked(row, epochs[int(np.argmax([row.value(metric, epoch) for epoch in epochs]))])
-    return Picked(row, int(np.argmax(row.curve(metric))) + 1)
+def lowest_score(run: Run) -> tuple[float, int]:
+    """The lowest held-out score of a run, averaged over three checkpoints, and the epoch that has it."""
+    found = select([run.held_out_scores()])
+    return found.score, run.checkpoints[found.checkpoint]

@@ -7,8 +7,9 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from wcll.report.page import bold
-from wcll.report.tables import Cell, Table
+from wcll.report.cells import Cell
+from wcll.report.render import bold
+from wcll.report.tables import Table
 
 _LATEX = {
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},
@@ -65,15 +66,17 @@ def to_dict(table: Table) -> dict[str, Any]:
         {
             "method": line.title,
             "limit": line.limit,
-            "cells": [
-                {"column": column, "metric": metric, "mean": cell.mean, "std": cell.std, "best": cell.best,
-                 "values": {str(seed): value for seed, value in cell.values.items()}}
-                for (column, metric), cell in zip(table.heads, line.cells, strict=True)
-            ],
+            "cells": [_plain(*head, cell) for head, cell in zip(table.heads, line.cells, strict=True)],
         }
         for line in table.lines
-    ]  # fmt: skip
+    ]
     return {"title": table.title, "heads": table.head_texts(), "caption": caption(table), "lines": lines}
+
+
+def _plain(column: str, metric: str, cell: Cell) -> dict[str, Any]:
+    values = {str(seed): value for seed, value in cell.values.items()}
+    figures = {"mean": cell.mean, "std": cell.std, "best": cell.best, "values": values}
+    return {"column": column, "metric": metric, **figures}
 
 
 def caption(table: Table) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from wcll.checks import FloatArray
-from wcll.evaluation import label_free_confusion
+from wcll.evaluation import Figure, label_free_confusion
+from wcll.report.cells import Cell
 from wcll.report.choose import Picked
 from wcll.report.figures import bar_panel, confusion_panel, curve_group, curve_panel
 from wcll.report.formats import caption
-from wcll.report.page import percent, render
+from wcll.report.render import render
 from wcll.report.tables import Picks, build_table, pick_all
 from wcll.results.row import Row
 from wcll.suites.suite import Suite
@@ -24,7 +27,7 @@ def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], comm
     """The page of a suite; missing trials are said where they are missing."""
     tables = [build_table(suite, spec, rows, seeds) for spec in suite.tables]
     picks = pick_all(suite, suite.tables[0], rows, seeds)
-    shown = [picked.row for cell in picks.values() for picked in cell.values()]
+    shown = [picked.run for cell in picks.values() for picked in cell.values()]
     return render(
         "suite.html",
         title=suite.title,
@@ -38,58 +41,61 @@ def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], comm
     )
 
 
-def _column(suite: Suite, index: int, picks: Picks) -> dict[str, Any]:
+def _column(suite: Suite, index: int, picks: Picks[Row]) -> dict[str, Any]:
     """The panels of one column."""
     title = suite.columns[index].title
     cells = {row.title: list(picks[row.title, title].values()) for row in suite.rows if picks[row.title, title]}
-    curves = {name: np.stack([p.row.curve("accuracy") for p in cell]) for name, cell in cells.items()}
+    curves = {name: np.stack([p.run.curve("accuracy") for p in cell]) for name, cell in cells.items()}
     group = f"curves{index}"
     panels = [_panels(name, cell, curves[name], group) for name, cell in cells.items()]
     return {"title": title, "panels": panels, "everyone": curve_group(group, curves.values())}
 
 
-def _panels(name: str, cell: list[Picked], curves: FloatArray, group: str) -> dict[str, str]:
+def _panels(name: str, cell: list[Picked[Row]], curves: FloatArray, group: str) -> dict[str, str]:
     tables = np.stack([_confusion(picked) for picked in cell]).mean(axis=0)
     recall = np.diag(tables)
     names = [str(k) for k in range(len(recall))]
-    sizes = np.array(cell[0].row.history["sizes"])
+    sizes = np.array(cell[0].run.history["sizes"])
     rare = [int(k) for k in np.flatnonzero(sizes < sizes.mean())]
     readable = len(recall) <= MOST_CLASSES
-    accuracy = [picked.row.value("accuracy", picked.epoch) for picked in cell]
     return {
         "title": name,
-        "accuracy": _spread(accuracy),
+        "accuracy": _spread(picked.value("accuracy") for picked in cell),
         "curve": curve_panel(name, curves, behind=group),
         "bars": bar_panel(name, recall.tolist(), names, rare) if readable else "",
         "confusion": confusion_panel(name, tables, names) if readable else "",
     }
 
 
-def _confusion(picked: Picked) -> FloatArray:
-    """Shares of predictions within each true class, at the checkpoint nearest to the epoch that is shown."""
-    compared = np.array(picked.row.history["checkpoints"])
-    counts = picked.row.confusion(int(np.abs(compared - picked.epoch).argmin())).counts
+def _nearest(picked: Picked[Row]) -> int:
+    """The checkpoint nearest to the epoch that is shown."""
+    return int(np.abs(np.array(picked.run.checkpoints) - picked.epoch).argmin())
+
+
+def _confusion(picked: Picked[Row]) -> FloatArray:
+    """Shares of predictions within each true class."""
+    counts = picked.run.confusion(_nearest(picked)).counts
     shares: FloatArray = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return shares
 
 
-def _estimates(picks: Picks) -> list[dict[str, Any]]:
+def _estimates(picks: Picks[Row]) -> list[dict[str, str]]:
     """What held-out complementary labels alone say of balanced accuracy, beside what the test set says."""
     found = []
     for (name, column), cell in picks.items():
-        judged = [picked for picked in cell.values() if picked.row.history["held_out"] is not None]
-        if not judged:
-            continue
-        figures = [_estimate(picked) for picked in judged]
-        verdicts = [figure.verdict for figure in figures]
-        found.append({
-            "method": name,
-            "column": column,
-            "estimate": _spread([figure.value for figure in figures]),
-            "width": f"{100 * float(np.median([figure.high - figure.low for figure in figures])):.0f}",
-            "measured": _spread([picked.row.value("balanced_accuracy", picked.epoch) for picked in judged]),
-            "verdict": ", ".join(f"{verdict} ({verdicts.count(verdict)})" for verdict in sorted(set(verdicts))),
-        })  # fmt: skip
+        judged = [picked for picked in cell.values() if picked.run.history["held_out"] is not None]
+        if judged:
+            figures = [_estimate(picked) for picked in judged]
+            verdicts = Counter(sorted(figure.verdict for figure in figures))
+            line = {
+                "method": name,
+                "column": column,
+                "estimate": _spread(figure.value for figure in figures),
+                "width": f"{100 * median(figure.high - figure.low for figure in figures):.0f}",
+                "measured": _spread(picked.value("balanced_accuracy") for picked in judged),
+                "verdict": ", ".join(f"{verdict} ({count})" for verdict, count in verdicts.items()),
+            }
+            found.append(line)
     return found
 
 
@@ -99,16 +105,15 @@ def _told(rows: Sequence[Row]) -> str:
     return " or ".join(f"Q {q}, class shares {prior}" for q, prior in sorted(judges))
 
 
-def _estimate(picked: Picked) -> Any:
-    compared = np.array(picked.row.history["checkpoints"])
-    table = picked.row.history["held_out"][int(np.abs(compared - picked.epoch).argmin())]
+def _estimate(picked: Picked[Row]) -> Figure:
+    table = picked.run.history["held_out"][_nearest(picked)]
     draws = 1000 if len(table) <= 20 else 200  # many classes take long
-    return label_free_confusion(table, picked.row.judge, draws=draws).balanced_accuracy
+    return label_free_confusion(table, picked.run.judge, draws=draws).balanced_accuracy
 
 
-def _spread(values: Sequence[float]) -> str:
-    std = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-    return percent({"mean": float(np.mean(values)), "std": std})
+def _spread(values: Iterable[float]) -> str:
+    """Mean and standard deviation in percent, as cells have them."""
+    return Cell(dict(enumerate(values)), ()).text()
 
 
 def _made(suite: Suite, rows: list[Row], seeds: Sequence[int], command: str) -> list[tuple[str, str]]:

@@ -1,64 +1,21 @@
-"""Tables as pure functions of stored rows: means, spreads, what is missing, what is best and how surely."""
+"""Tables as pure functions of finished runs, with what a reader must know of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from functools import cached_property
 
 from wcll.evaluation import METRICS
 from wcll.losses import LOSSES
-from wcll.report.choose import SELECTED_BY, Picked, choose
+from wcll.report.cells import DIVERGED, SIGNIFICANCE, UNDECIDED, Cell, compared
+from wcll.report.choose import SELECTED_BY, Picked, R, Run, choose
 from wcll.results.row import Row
 from wcll.suites.suite import Axis, Suite, TableSpec
 from wcll.suites.trial import Trial
 
-SIGNIFICANCE = 0.05
-ROUNDING = 1e-12  # figures closer than this are equal
 BY_RISK = "†"  #: marks methods without class probabilities, which are selected by the 0-1 risk
-DIVERGED = "§"  #: marks figures of runs whose outputs are not finite
 TRUTH = "‡"  #: marks methods whose training sees true labels
-UNDECIDED = "°"  #: marks figures that a paired test cannot tell from the best
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The figures of one method in one column: fractions by seed."""
-
-    values: dict[int, float]
-    missing: tuple[int, ...]
-    limit: bool = False  #: true labels shaped the training: out of competition
-    diverged: bool = False  #: some run has no finite outputs
-    undefined: bool = False  #: the metric means nothing here, as minority recall without a minority
-    best: bool = False
-    p_value: float | None = None  #: of the paired test against the best, Holm-adjusted; None for the best itself
-
-    @property
-    def mean(self) -> float:
-        """NaN without values."""
-        return float(np.mean(list(self.values.values()))) if self.values else float("nan")
-
-    @property
-    def std(self) -> float:
-        """With ddof=1; NaN for a single value."""
-        return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else float("nan")
-
-    @property
-    def undecided(self) -> bool:
-        """Not the best, but no test says so."""
-        return self.p_value is not None and self.p_value >= SIGNIFICANCE
-
-    def text(self) -> str:
-        """``72.3 ± 1.2`` in percent; a cell with missing trials says so."""
-        total = len(self.values) + len(self.missing)
-        if self.undefined:
-            return "-"
-        if not self.values:
-            return f"- (0 of {total})"
-        text = f"{100 * self.mean:.1f}" + (f" ± {100 * self.std:.1f}" if self.std == self.std else "")
-        text += (UNDECIDED if self.undecided else "") + (DIVERGED if self.diverged else "")
-        return f"{text} ({len(self.values)} of {total})" if self.missing else text
 
 
 @dataclass(frozen=True)
@@ -91,6 +48,16 @@ class Table:
         """Whether no cell misses a trial."""
         return not any(cell.missing for line in self.lines for cell in line.cells)
 
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, str, str], Cell]:
+        return {
+            (line.title, *head): cell for line in self.lines for head, cell in zip(self.heads, line.cells, strict=True)
+        }
+
+    def cell(self, method: str, column: str, metric: str) -> Cell:
+        """The cell of a line, under the heading of a column and metric."""
+        return self._by_place[method, column, metric]
+
     def head_texts(self) -> list[str]:
         """Headings without what all columns share."""
         columns, metrics = ({head[i] for head in self.heads} for i in (0, 1))
@@ -101,136 +68,90 @@ class Table:
         ]
 
 
-Picks = dict[tuple[str, str], dict[int, Picked]]  #: (row title, column title) -> seed -> what is shown
+Picks = dict[tuple[str, str], dict[int, Picked[R]]]  #: (row title, column title) -> seed -> what is shown
 
 
-def pick_all(suite: Suite, spec: TableSpec, rows: Mapping[str, Row], seeds: Sequence[int]) -> Picks:
+def pick_all(suite: Suite, spec: TableSpec, runs: Mapping[str, R], seeds: Sequence[int]) -> Picks[R]:
     """For every cell the seeds of which all candidates are there, what the table shows."""
-    picks: Picks = {}
+    picks: Picks[R] = {}
     for column in suite.columns:
         for row in suite.rows:
             cell = picks.setdefault((row.title, column.title), {})
             for seed in seeds:
                 keys = [trial.key for trial in suite.candidates(column, row, seed, dict(spec.at))]
-                if all(key in rows for key in keys):
-                    cell[seed] = choose([rows[key] for key in keys], spec.select, spec.metrics[0])
+                if all(key in runs for key in keys):
+                    cell[seed] = choose([runs[key] for key in keys], spec.select, spec.metrics[0])
     return picks
 
 
-def build_table(suite: Suite, spec: TableSpec, rows: Mapping[str, Row], seeds: Sequence[int]) -> Table:
-    """The table that ``spec`` asks for, from rows by key."""
-    picks = pick_all(suite, spec, rows, seeds)
+def build_table(suite: Suite, spec: TableSpec, runs: Mapping[str, R], seeds: Sequence[int]) -> Table:
+    """The table that ``spec`` asks for, from runs by key: rows of a store, or what a result file keeps of them."""
+    picks = pick_all(suite, spec, runs, seeds)
     heads = tuple((column.title, metric) for column in suite.columns for metric in spec.metrics)
-    lines = tuple(_line(suite, row, heads, picks, seeds, spec) for row in suite.rows)
+    lines = tuple(_line(suite, row, spec, picks, seeds) for row in suite.rows)
     columns = [compared([line.cells[i] for line in lines]) for i in range(len(heads))]
     lines = tuple(replace(line, cells=tuple(column[j] for column in columns)) for j, line in enumerate(lines))
     return Table(spec.title, spec.select, heads, lines, len(seeds), _notes(suite, spec, lines, picks))
 
 
-def _line(
-    suite: Suite, row: Axis, heads: tuple[tuple[str, str], ...], picks: Picks, seeds: Sequence[int], spec: TableSpec
-) -> Line:
-    told = {column.title: suite.candidates(column, row, 0) for column in suite.columns}
-    truth = {column: any(trial.sees_truth for trial in trials) for column, trials in told.items()}
-    cells = [_cell(picks[row.title, column], metric, seeds, truth[column]) for column, metric in heads]
-    shown = [picked.row for column in told for picked in picks[row.title, column].values()]
-    by_risk = spec.select == "label-free" and not all(one.by_likelihood for one in shown)
-    mark = (BY_RISK if by_risk else "") + (TRUTH if any(truth.values()) else "")
-    return Line(row.title, mark, tuple(cells))
+def _line(suite: Suite, row: Axis, spec: TableSpec, picks: Picks[R], seeds: Sequence[int]) -> Line:
+    cells: list[Cell] = []
+    mark = ""
+    for column in suite.columns:
+        trials, shown = suite.candidates(column, row, 0), picks[row.title, column.title]
+        truth = any(trial.sees_truth for trial in trials)
+        by_risk = spec.select == "label-free" and shown and LOSSES[trials[0].loss].link != "softmax"
+        mark += (BY_RISK if by_risk else "") + (TRUTH if truth else "")
+        cells += [_cell(shown, metric, seeds, truth) for metric in spec.metrics]
+    return Line(row.title, "".join(sorted(set(mark))), tuple(cells))
 
 
-def _cell(shown: Mapping[int, Picked], metric: str, seeds: Sequence[int], limit: bool) -> Cell:
-    values = {seed: picked.row.value(metric, picked.epoch) for seed, picked in shown.items()}
+def _cell(shown: Mapping[int, Picked[R]], metric: str, seeds: Sequence[int], limit: bool) -> Cell:
+    values = {seed: picked.value(metric) for seed, picked in shown.items()}
     undefined = any(value != value for value in values.values())
-    diverged = any(picked.row.diverged for picked in shown.values())
+    diverged = any(picked.run.diverged for picked in shown.values())
     return Cell(values, tuple(seed for seed in seeds if seed not in values), limit, diverged, undefined)
 
 
-def compared(cells: list[Cell]) -> list[Cell]:
-    """Mark the best of a column among those that see no true label, and test the others against it.
-
-    Only cells with as many trials as the fullest compete: fewer would be other seeds.
-    """
-    rivals = [i for i, cell in enumerate(cells) if cell.values and not cell.limit and not cell.undefined]
-    fullest = max((len(cells[i].values) for i in rivals), default=0)
-    rivals = [i for i in rivals if len(cells[i].values) == fullest]
-    if len(rivals) < 2:
-        return cells
-    best = max(rivals, key=lambda i: cells[i].mean)
-    others = [i for i in rivals if i != best]
-    tested = {i: p for i in others if (p := paired_p_value(cells[best].values, cells[i].values)) is not None}
-    marked = list(cells)
-    marked[best] = replace(cells[best], best=True)
-    for i, p_value in zip(tested, holm(list(tested.values())), strict=True):
-        marked[i] = replace(cells[i], p_value=p_value)
-    return marked
-
-
-def paired_p_value(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
-    """Two-sided paired t-test over the shared seeds; None where there are too few to tell."""
-    shared = sorted(set(first) & set(second))
-    difference = np.array([first[seed] - second[seed] for seed in shared])
-    if len(shared) < 2:
-        return None
-    if np.ptp(difference) < ROUNDING:  # the same difference each time
-        return 1.0 if abs(difference[0]) < ROUNDING else 0.0
-    from scipy.special import stdtr  # scipy.stats has the test, and takes a second to load
-
-    size = difference.mean() / difference.std(ddof=1) * len(difference) ** 0.5
-    return float(2 * stdtr(len(difference) - 1, -abs(size)))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjustment: the k-th smallest of m is multiplied by m - k + 1, never falling below the one before.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p_values, kind="stable")
-    steps = np.asarray(p_values, dtype=np.float64)[order] * np.arange(len(order), 0, -1)
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else []
-    return adjusted.tolist()
-
-
-def _notes(suite: Suite, spec: TableSpec, lines: Sequence[Line], picks: Picks) -> tuple[str, ...]:
-    """What a reader must know."""
-    shown = [picked.row for cell in picks.values() for picked in cell.values()]
+def _notes(suite: Suite, spec: TableSpec, lines: Sequence[Line], picks: Picks[R]) -> tuple[str, ...]:
+    """What a reader must know; whole rows also tell what selection was told, and which data they saw."""
+    shown: list[Run] = [picked.run for cell in picks.values() for picked in cell.values()]
+    rows = [run for run in shown if isinstance(run, Row)]
     cells = [cell for line in lines for cell in line.cells]
     notes = [SELECTED_BY[spec.select] + "".join(f", {key} = {value}" for key, value in spec.at)]
-    if spec.select == "label-free" and shown:
-        sources = sorted({row.judge.transition_source for row in shown})
+    if spec.select == "label-free" and rows:
+        sources = sorted({row.judge.transition_source for row in rows})
         notes[0] += f"; Q {' or '.join(sources)}"
-    level = f"{100 * SIGNIFICANCE:.0f} %"
-    marks = [
-        (BY_RISK, any(BY_RISK in line.mark for line in lines), "no class probabilities: chosen by the 0-1 risk"),
-        (TRUTH, any(TRUTH in line.mark for line in lines), "sees true labels in training: out of competition"),
-        (UNDECIDED, any(cell.undecided for cell in cells),
-         f"not significantly below the best (paired t-test over shared seeds, Holm, {level})"),
-        (DIVERGED, any(cell.diverged for cell in cells), "a run diverged: its figures mean nothing"),
-    ]  # fmt: skip
-    notes += [f"{mark} {text}" for mark, there, text in marks if there]
-    return (*notes, *told_notes(suite), *_data_notes(shown))
+    test = f"paired t-test over shared seeds, Holm, {100 * SIGNIFICANCE:.0f} %"
+    marks = {
+        BY_RISK: "no class probabilities: chosen by the 0-1 risk",
+        TRUTH: "sees true labels in training: out of competition",
+        UNDECIDED: f"not significantly below the best ({test})",
+        DIVERGED: "a run diverged: its figures mean nothing",
+    }
+    used = "".join(line.mark for line in lines) + "".join(cell.marks for cell in cells)
+    notes += [f"{mark} {text}" for mark, text in marks.items() if mark in used]
+    return (*notes, *told_notes(suite), *_data_notes(rows))
 
 
 def told_notes(suite: Suite) -> list[str]:
     """Which methods are told what others must find out."""
-    notes = []
-    for told, what in (("the true Q", "assume"), ("the class sizes", "pi")):
-        titles = []
-        for row in suite.rows:
-            trials = [trial for column in suite.columns for trial in suite.candidates(column, row, 0)]
-            if any(_is_told(trial, what) for trial in trials):
-                titles.append(row.title)
-        if titles:
-            notes.append(f"told {told}: {', '.join(titles)}")
-    return notes
+    trials = {
+        row.title: [t for column in suite.columns for t in suite.candidates(column, row, 0)] for row in suite.rows
+    }
+    told = {
+        what: [title for title, own in trials.items() if any(map(is_told, own))]
+        for what, is_told in (("the true Q", _is_told_q), ("the class sizes", _is_told_sizes))
+    }
+    return [f"told {what}: {', '.join(titles)}" for what, titles in told.items() if titles]
 
 
-def _is_told(trial: Trial, what: str) -> bool:
-    """Whether a loss is given the true Q, or weights from declared class sizes."""
-    if what == "assume":
-        return trial.assume == "true" and "transition" in LOSSES[trial.loss].context
+def _is_told_q(trial: Trial) -> bool:
+    return trial.assume == "true" and "transition" in LOSSES[trial.loss].context
+
+
+def _is_told_sizes(trial: Trial) -> bool:
+    """Whether its weights come from declared class sizes."""
     weighted = trial.weights not in (None, "auto") or (trial.weights == "auto" and trial.loss == "wcll")
     return trial.pi == "declared" and weighted
 

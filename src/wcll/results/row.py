@@ -72,6 +72,18 @@ class Row:
         return self.confusion(self.history["checkpoints"].index(epoch)).macro_f1
 
     @property
+    def checkpoints(self) -> list[int]:
+        """The epochs at which held-out labels were looked at."""
+        epochs: list[int] = self.history["checkpoints"]
+        return epochs
+
+    def best_epoch(self, metric: str) -> int:
+        """The epoch of the highest TEST figure, for oracles; macro-F1 is known at checkpoints only."""
+        if metric != "macro_f1":
+            return int(np.argmax(self.curve(metric))) + 1
+        return self.checkpoints[int(np.argmax([self.value(metric, epoch) for epoch in self.checkpoints]))]
+
+    @property
     def diverged(self) -> bool:
         """Whether the run lost its way: losses or likelihoods that are no numbers."""
         return None in self.history["train_loss"] or None in (self.history["log_likelihood"] or [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -49,13 +50,28 @@ class Suite:
 
         A row's or column's own setting takes the place of the grid's values.
         """
-        own = {**self.settings, **column.settings, **row.settings, "seed": seed}
-        grid = {k: v for k, v in self.grid.items() if k not in column.settings and k not in row.settings}
-        grid = {k: [at[k]] if at and k in at else v for k, v in grid.items()}
-        return [Trial.of({**own, **dict(zip(grid, values, strict=True))}) for values in product(*grid.values())]
+        return [
+            replace(trial, seed=seed)
+            for values, trial in self._cell(column, row)
+            if not at or all(values.get(key, value) == value for key, value in at.items())
+        ]
+
+    def _cell(self, column: Axis, row: Axis) -> list[tuple[Settings, Trial]]:
+        """The first seed's trials of a cell, each with its values of the grid; settings are parsed once."""
+        place = column.title, row.title
+        if place not in self._parsed:
+            own = {**self.settings, **column.settings, **row.settings, "seed": 0}
+            grid = {k: v for k, v in self.grid.items() if k not in column.settings and k not in row.settings}
+            combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+            self._parsed[place] = [(values, Trial.of({**own, **values})) for values in combinations]
+        return self._parsed[place]
+
+    @cached_property
+    def _parsed(self) -> dict[tuple[str, str], list[tuple[Settings, Trial]]]:
+        return {}
 
     def all_trials(self, seeds: Sequence[int] | None = None) -> Iterator[Trial]:
         """Every trial, seeds outermost, so that an unfinished suite has whole trials first."""
-        first = [trial for cell in product(self.columns, self.rows) for trial in self.candidates(*cell, seed=0)]
+        first = [trial for cell in product(self.columns, self.rows) for _, trial in self._cell(*cell)]
         for seed in seeds if seeds is not None else range(self.trials):
             yield from (replace(trial, seed=seed) for trial in first)

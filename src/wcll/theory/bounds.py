@@ -83,17 +83,36 @@ class Problem:
 
     @staticmethod
     def linear(
-        sizes: ArrayLike, n: int, *, norm: float, radius: float, loss: LossKind = "cross-entropy",
-        lipschitz: float | None = None, largest_loss: float | None = None, delta: float = 0.05,
-    ) -> Problem:  # fmt: skip
+        sizes: ArrayLike,
+        n: int,
+        *,
+        norm: float,
+        radius: float,
+        loss: LossKind = "cross-entropy",
+        lipschitz: float | None = None,
+        largest_loss: float | None = None,
+        delta: float = 0.05,
+    ) -> Problem:
         r"""Linear models with :math:`\|w_k\| \le` ``norm`` on samples with :math:`\|x\| \le` ``radius``.
 
         ``sizes`` are the ordinary class sizes or shares of Eq. 6. For cross-entropy :math:`L_f` follows from the
         norms: outputs lie within :math:`\pm Br`, so :math:`\ell \le \log(1 + (K-1) e^{2Br})`; for other losses give
         ``largest_loss`` and ``lipschitz``.
         """
-        complexity = linear_complexity(norm, radius, n)
-        return _problem(sizes, n, complexity, norm * radius, loss, lipschitz, largest_loss, delta)
+        complexity, reach = linear_complexity(norm, radius, n), norm * radius
+        choice("loss", loss, LOSS_KINDS)
+        classes = numeric("sizes", sizes).size
+        if classes < 2:
+            raise InputError("sizes", "sizes of at least two classes", classes)
+        constants = "lipschitz, largest_loss"
+        if loss == "cross-entropy":
+            if lipschitz is not None or largest_loss is not None:
+                raise InputError(constants, "none for cross-entropy, whose constants are known", "a value")
+            lipschitz, largest_loss = CROSS_ENTROPY, cross_entropy_limit(classes, reach)
+        if lipschitz is None or largest_loss is None:
+            raise InputError(constants, f"both, for loss = {loss!r}", "none")
+        pi = tuple(complementary_prior(sizes).tolist())
+        return Problem(pi, n, complexity, largest_loss, loss, lipschitz, delta, reach)
 
     @staticmethod
     def network(sizes: ArrayLike, n: int, *, norms: Sequence[float], radius: float, delta: float = 0.05) -> Problem:
@@ -102,7 +121,8 @@ class Problem:
         ``norms`` are the Frobenius norms of the layers, the last one that of an output's row.
         """
         complexity = mlp_complexity(norms, radius, n)
-        return _problem(sizes, n, complexity, math.prod(norms) * radius, "cross-entropy", None, None, delta)
+        outputs = Problem.linear(sizes, n, norm=math.prod(norms), radius=radius, delta=delta)  # of the same reach
+        return replace(outputs, complexity=complexity)
 
     def __post_init__(self) -> None:
         distribution("pi", np.array(self.pi), len(self.pi))
@@ -201,6 +221,10 @@ class Bound:
             return "of little use: not below the risk of outputs that are all 0"
         return "informative"
 
+    def labels_for(self, gap: float) -> int:
+        """How many labels bring it down to ``gap``."""
+        return labels_needed(self.value, int(self.ingredients["N"]), gap)
+
 
 def lemma1(problem: Problem) -> Bound:
     r"""Lemma 1 as printed, with its :math:`L_\phi` taken as the loss's Lipschitz constant.
@@ -297,24 +321,6 @@ def finite_class(problem: Problem, members: int) -> Bound:
         problem.width,
         problem.scale,
     )
-
-
-def _problem(
-    sizes: ArrayLike, n: int, complexity: float, reach: float, loss: LossKind, lipschitz: float | None,
-    largest_loss: float | None, delta: float,
-) -> Problem:  # fmt: skip
-    choice("loss", loss, LOSS_KINDS)
-    classes = numeric("sizes", sizes).size
-    if classes < 2:
-        raise InputError("sizes", "sizes of at least two classes", classes)
-    if loss == "cross-entropy":
-        if lipschitz is not None or largest_loss is not None:
-            raise InputError("lipschitz, largest_loss", "none for cross-entropy, whose constants are known", "a value")
-        lipschitz, largest_loss = CROSS_ENTROPY, cross_entropy_limit(classes, reach)
-    if lipschitz is None or largest_loss is None:
-        raise InputError("lipschitz, largest_loss", f"both, for loss = {loss!r}", "none")
-    pi = tuple(complementary_prior(sizes).tolist())
-    return Problem(pi, n, complexity, largest_loss, loss, lipschitz, delta, reach)
 
 
 def labels_needed(bound: float, n: int, gap: float) -> int:

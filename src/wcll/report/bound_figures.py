@@ -1,9 +1,22 @@
-"""Figures of the bounds beside what is measured."""
+"""Figures of the bounds: over N, and beside what is measured."""
 
 from __future__ import annotations
 
 from wcll.report.figures import loglog_figure
+from wcll.theory.bounds import Problem, corrected_lemma, lemma1
 from wcll.theory.simulation import KIND_TITLES, Trend
+
+SIZES = [round(10 ** (exponent / 4)) for exponent in range(8, 33)]  #: from 100 to 100 million labels
+
+
+def lemma_figure(title: str, problem: Problem) -> str:
+    """Lemma 1 over N, as printed and corrected, and the range of the loss, as an SVG file."""
+    lines = {
+        "as printed": [lemma1(problem.at(n)).value for n in SIZES],
+        "corrected": [corrected_lemma(problem.at(n)).value for n in SIZES],
+        "range of the loss": [problem.width] * len(SIZES),
+    }
+    return loglog_figure(f"Lemma 1: {title}", SIZES, lines)
 
 
 def trend_figure(trend: Trend) -> str:

@@ -1,37 +1,21 @@
-"""Result files: the summaries of a suite's runs, with the version of the suite and how they were made."""
+"""Result files: what is kept of a suite's runs, with the version of the suite and how they were made."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from wcll.atomic import replacing
 from wcll.checks import InputError
-from wcll.paper.summary import FIELDS, Summary, summarise
+from wcll.paper.kept import FIELDS, Kept, keep
+from wcll.paper.part import CURVES, Part
 from wcll.results import Row
 from wcll.suites import Suite
 
-CURVES = ("figure3",)  #: suites whose runs are shown epoch by epoch
 MADE = ("device", "wcll", "torch", "numpy", "python", "commit")  #: what files say of their runs
-
-
-@dataclass(frozen=True)
-class Results:
-    """The runs of one suite."""
-
-    suite: Suite
-    trials: int
-    runs: Mapping[str, Summary]
-    made: Mapping[str, Any]  #: the command, and where it ran
-
-    @property
-    def seeds(self) -> range:
-        """Seeds count from 0."""
-        return range(self.trials)
 
 
 def version(keys: Iterable[str]) -> str:
@@ -44,10 +28,10 @@ def keys_of(suite: Suite, trials: int) -> list[str]:
     return list(dict.fromkeys(trial.key for trial in suite.all_trials(range(trials))))
 
 
-def make_results(suite: Suite, trials: int, rows: Sequence[Row], command: str) -> Results:
-    """The results of a suite from its finished runs."""
-    runs = {row.key: summarise(row, curve=suite.name in CURVES) for row in rows}
-    return Results(suite, trials, runs, {"command": command, **made_of(rows)})
+def make_part(suite: Suite, trials: int, rows: Sequence[Row], command: str) -> Part:
+    """A part of the paper from the finished runs of its suite."""
+    runs = {row.key: keep(row, curve=suite.name in CURVES) for row in rows}
+    return Part(suite, trials, runs, {"command": command, **made_of(rows)})
 
 
 def made_of(rows: Sequence[Row]) -> dict[str, Any]:
@@ -61,47 +45,47 @@ def made_of(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def write_results(results: Results, path: Path) -> None:
+def write_part(part: Part, path: Path) -> None:
     """One run a line."""
-    keys = keys_of(results.suite, results.trials)
-    check_trials(path, results.suite.name, results.trials)
-    if lacking := [key for key in keys if key not in results.runs]:
-        raise InputError("--results", f"all {len(keys)} runs of {results.suite.name}", f"{len(lacking)} missing")
-    lines = [json.dumps(results.runs[key].to_list(), separators=(",", ":")) for key in keys]
-    head = {
-        "suite": results.suite.name,
-        "version": version(keys),
-        "trials": results.trials,
-        "made": results.made,
-        "fields": FIELDS,
-    }
+    name, keys = part.suite.name, keys_of(part.suite, part.trials)
+    check_trials(path, name, part.trials)
+    if lacking := [key for key in keys if key not in part.runs]:
+        raise InputError("--results", f"all {len(keys)} runs of {name}", f"{len(lacking)} missing")
+    lines = [json.dumps(part.runs[key].to_list(), separators=(",", ":")) for key in keys]
+    head = {"suite": name, "version": version(keys), "trials": part.trials, "made": part.made, "fields": FIELDS}
     write_lines(path, head, "runs", lines)
 
 
 def check_trials(path: Path, name: str, trials: int) -> None:
     """Fail rather than replace results by those of fewer trials."""
     if path.exists() and (more := read_file(path, name).get("trials", 0)) > trials:
-        raise InputError("--results", f"a file of at most {trials} trials to replace", f"{path} of {more}",
-                         "name another folder, or remove the file")  # fmt: skip
+        expected = f"a file of at most {trials} trials to replace"
+        raise InputError("--results", expected, f"{path} of {more}", "name another folder, or remove the file")
 
 
 def write_lines(path: Path, head: Mapping[str, Any], name: str, lines: Sequence[str]) -> None:
     """A JSON file whose last item is a list with one entry a line, so that versions of it can be compared."""
     text = json.dumps(head, indent=1)[:-2] + f',\n "{name}": [\n' + ",\n".join(lines) + "\n]\n}\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, "--results") as draft:
         draft.write_text(text, encoding="utf-8")
 
 
-def read_results(path: Path, suite: Suite) -> Results:
+def read_part(path: Path, suite: Suite) -> Part:
     """The results of a suite; runs of another version of it are refused."""
     plain = read_file(path, suite.name)
     try:
-        trials, runs = int(plain["trials"]), [Summary.from_list(run) for run in plain["runs"]]
+        trials, runs = int(plain["trials"]), [Kept.from_list(run) for run in plain["runs"]]
         made = dict(plain["made"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}") from None
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise not_ours(path, error) from None
     check_version(path, suite.name, [run.key for run in runs], plain, keys_of(suite, trials))
-    return Results(suite, trials, {run.key: run for run in runs}, made)
+    return Part(suite, trials, {run.key: run for run in runs}, made)
+
+
+def not_ours(path: Path, error: Exception) -> InputError:
+    """What to say of a file in which something is missing or wrong."""
+    return InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}")
 
 
 def read_file(path: Path, name: str) -> dict[str, Any]:
@@ -121,5 +105,5 @@ def read_file(path: Path, name: str) -> dict[str, Any]:
 def check_version(path: Path, name: str, keys: list[str] | None, plain: dict[str, Any], wanted: list[str]) -> None:
     """Fail unless the file's runs are those of the suite as it is now."""
     if plain.get("version") != version(wanted) or (keys is not None and keys != wanted):
-        raise InputError(str(path), f"runs of the suite {name} as it is now", "those of another version",
-                         f"make them again with: wcll paper {name} --results {path.parent}")  # fmt: skip
+        expected, again = f"runs of the suite {name} as it is now", f"wcll paper {name} --results {path.parent}"
+        raise InputError(str(path), expected, "those of another version", f"make them again with: {again}")

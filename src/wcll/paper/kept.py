@@ -1,0 +1,81 @@
+"""What a result file keeps of a run: its figures in the end, where held-out labels would stop it, and at best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from wcll.checks import FloatArray, choice
+from wcll.report.choose import lowest_score
+from wcll.results import Row
+
+METRICS = ("accuracy", "balanced_accuracy", "minority_recall")
+#: The values of a run's line, in order.
+FIELDS = (
+    *("key", "diverged", "score"),
+    *(f"{look} {name}" for look in ("last", "chosen", "best") for name in ("epoch", *METRICS)),
+    "curve",
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run as tables see it (:class:`wcll.report.choose.Run`), looked at after three of its epochs."""
+
+    key: str
+    diverged: bool
+    score: float  #: the lowest held-out score, averaged over three checkpoints; infinite for a run that lost its way
+    epochs: int
+    chosen: int  #: the epoch of that score: no true label is used
+    best: int  #: the epoch of the highest TEST accuracy: an oracle, for comparison only
+    figures: dict[int, dict[str, float]]  #: by epoch and metric (fractions)
+    recalls: tuple[float, ...] = ()  #: minority recall after every epoch, where a figure shows it
+
+    @property
+    def checkpoints(self) -> tuple[int]:
+        """The one that held-out labels choose among all."""
+        return (self.chosen,)
+
+    def held_out_scores(self) -> FloatArray:
+        """The score at that checkpoint."""
+        return np.array([self.score])
+
+    def best_epoch(self, metric: str) -> int:
+        """The oracle's, which goes by accuracy."""
+        choice("metric", metric, ("accuracy",))
+        return self.best
+
+    def value(self, metric: str, epoch: int) -> float:
+        """A figure after an epoch that is kept."""
+        return self.figures[epoch][metric]
+
+    def to_list(self) -> list[Any]:
+        """Plain values in the order of FIELDS; JSON has no infinity."""
+        score = self.score if isfinite(self.score) else None
+        epochs = (self.epochs, self.chosen, self.best)
+        looks = [value for epoch in epochs for value in (epoch, *self.figures[epoch].values())]
+        return [self.key, int(self.diverged), score, *looks, *([list(self.recalls)] if self.recalls else [])]
+
+    @staticmethod
+    def from_list(values: Sequence[Any]) -> Kept:
+        """What :meth:`to_list` wrote."""
+        key, diverged, score, *rest = values
+        figures = {rest[i]: dict(zip(METRICS, rest[i + 1 : i + 4], strict=True)) for i in (0, 4, 8)}
+        score = inf if score is None else score
+        return Kept(key, bool(diverged), score, rest[0], rest[4], rest[8], figures, tuple(*rest[12:]))
+
+
+def keep(row: Row, *, curve: bool = False) -> Kept:
+    """Of a whole run; five digits are more than 10,000 test images can tell apart."""
+    score, chosen = lowest_score(row)
+    best = row.best_epoch("accuracy")
+    figures = {
+        epoch: {metric: round(row.value(metric, epoch), 5) for metric in METRICS}
+        for epoch in (row.epochs, chosen, best)
+    }
+    recalls = tuple(round(float(value), 5) for value in row.curve("minority_recall")) if curve else ()
+    return Kept(row.key, row.diverged, round(score, 9), row.epochs, chosen, best, figures, recalls)

@@ -1,0 +1,127 @@
+"""A part of the paper: a suite's tables, with the published numbers beside their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from wcll.paper.kept import Kept
+from wcll.paper.published import Published, find
+from wcll.report.cells import Cell
+from wcll.report.tables import Table, build_table
+from wcll.suites import Suite
+from wcll.suites.suite import TableSpec
+
+CLOSE = 2.0  #: points, and standard deviations, within which numbers are called close
+CURVES = ("figure3",)  #: suites whose runs are shown epoch by epoch
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A published number, and our cell of the same method and setting by the paper's protocol."""
+
+    column: str
+    printed: Published
+    ours: Cell
+
+    @property
+    def difference(self) -> float:
+        """Ours less theirs, in points."""
+        return 100 * self.ours.mean - self.printed.mean
+
+    @property
+    def close(self) -> bool:
+        """Within two points."""
+        return abs(self.difference) <= CLOSE
+
+    @property
+    def within_spread(self) -> bool:
+        """Within two of the standard deviations that the paper prints."""
+        return self.printed.std is not None and abs(self.difference) <= CLOSE * self.printed.std
+
+
+@dataclass(frozen=True)
+class Part:
+    """The runs of one suite, and the tables that it asks for: "paper" and "fair", the two protocols."""
+
+    suite: Suite
+    trials: int
+    runs: Mapping[str, Kept]
+    made: Mapping[str, Any]  #: the command, and where it ran
+
+    @property
+    def columns(self) -> list[str]:
+        """The settings, in order."""
+        return [column.title for column in self.suite.columns]
+
+    @property
+    def methods(self) -> list[str]:
+        """The titles of the rows, in order."""
+        return [row.title for row in self.suite.rows]
+
+    @property
+    def metric(self) -> str:
+        """What the paper shows of it."""
+        return "minority_recall" if self.suite.name in CURVES else "accuracy"
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The suite's tables, by protocol."""
+        return {spec.title: self._table(spec) for spec in self.suite.tables}
+
+    @cached_property
+    def rates(self) -> dict[float, Table]:
+        """Accuracy after the last epoch, at each rate of the grid."""
+        return {lr: self._table(TableSpec(f"{lr:g}", at=(("lr", lr),))) for lr in self.suite.grid.get("lr", ())}
+
+    def _table(self, spec: TableSpec) -> Table:
+        return build_table(self.suite, spec, self.runs, range(self.trials))
+
+    def cell(self, protocol: str, method: str, column: str, metric: str = "accuracy") -> Cell:
+        """One method in one setting."""
+        return self.tables[protocol].cell(method, column, metric)
+
+    def cells(self, protocol: str, method: str, metric: str = "accuracy") -> list[Cell]:
+        """One method in every setting."""
+        return [self.cell(protocol, method, column, metric) for column in self.columns]
+
+    @cached_property
+    def printed(self) -> dict[tuple[str, str], Published]:
+        """What the paper prints, by method and setting; tables are numbered, other suites have no printed numbers."""
+        number = self.suite.name.removeprefix("table")
+        found = {}
+        for column, row in product(self.suite.columns, self.suite.rows if number.isdecimal() else ()):
+            trial = self.suite.candidates(column, row, 0)[0]
+            minority = " ".join(map(str, trial.minority or ()))
+            found[row.title, column.title] = find(int(number), trial.dataset, trial.p or 1.0, minority, row.title)
+        return {place: one for place, one in found.items() if one is not None}
+
+    @cached_property
+    def beside(self) -> dict[tuple[str, str], Beside]:
+        """Every printed number that was measured."""
+        cells = {(method, column): self.cell("paper", method, column) for method, column in self.printed}
+        return {
+            place: Beside(place[1], one, cells[place]) for place, one in self.printed.items() if cells[place].values
+        }
+
+    def of(self, method: str) -> list[Beside]:
+        """The printed numbers of one method."""
+        return [one for one in self.beside.values() if one.printed.method == method]
+
+    def rank_agreement(self, protocol: str, column: str) -> float:
+        """Kendall's tau-b between the paper's order of methods in a setting and ours: 1 the same, -1 the reverse."""
+        printed = {method: one.mean for (method, place), one in self.printed.items() if place == column}
+        ours = [self.cell(protocol, method, column).mean for method in printed]
+        a, b = (np.sign(np.subtract.outer(means, means)) for means in (list(printed.values()), ours))
+        return float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())) if len(printed) > 1 else float("nan")
+
+
+def mean_absolute(some: Sequence[Beside]) -> float:
+    """The mean absolute difference from the paper, in points."""
+    return fmean(abs(one.difference) for one in some) if some else float("nan")
