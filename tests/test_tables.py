@@ -177,7 +177,7 @@ def test_cells_are_found_by_their_place(table):
 def test_notes_say_what_a_reader_must_know(rows, table):
     text = to_markdown(table)
     assert "without true labels" in text
-    assert "Q assumed" in text
+    assert "Q estimated from label counts, told the family: inverse-size" in text
     assert "digits: not the official file" in text
     assert "† no class probabilities" in text
     other = dict(rows)
@@ -255,6 +255,15 @@ def test_what_is_told_is_said(rows):
     shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
     assert "told the true Q: forward" in shown
     assert "told the class sizes: wcll" in shown
+    assert "told the selector's family: the choice of rates and epochs" in shown
+    assert "Q estimated from label counts, told the family: inverse-size" in shown
+    suite = parse_suite(SMALL, "small")
+    shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
+    assert "told the selector's family: forward; the choice of rates and epochs" in shown
+    suite = parse_suite(SMALL.replace('"inverse-size"', '"uniform"'), "small")
+    shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
+    assert "Q assumed: uniform labels" in shown
+    assert "told" not in shown
 
 
 def test_a_metric_without_meaning_is_not_missing():

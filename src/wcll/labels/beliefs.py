@@ -19,6 +19,15 @@ from wcll.registry import Functions
 Source = Literal["given", "assumed", "estimated", "true"]
 
 
+def q_in_words(source: Source, family: str | None) -> str:
+    """Where a Q comes from, as tables and pages say it."""
+    words = {
+        "assumed": f"assumed: {family} labels",
+        "estimated": f"estimated from label counts, told the family: {family}",
+    }
+    return f"Q {words.get(source, source)}"
+
+
 @dataclass(frozen=True)
 class Belief:
     """Q and the ordinary class shares, each with its source, and the class weights that are made of them.
@@ -96,12 +105,8 @@ class Belief:
         return self.prior, again @ inverse_transition(self.transition)
 
     def __str__(self) -> str:
-        words = {
-            "assumed": f"assumed: {self.family} labels",
-            "estimated": f"estimated from label counts, told the family: {self.family}",
-        }
         shares = "estimated from label counts" if self.prior_source == "estimated" else self.prior_source
-        return f"Q {words.get(self.transition_source, self.transition_source)}; class shares {shares}"
+        return f"{q_in_words(self.transition_source, self.family)}; class shares {shares}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and names, for JSON; weights are not part of it."""

@@ -101,8 +101,7 @@ def _estimates(picks: Picks[Row]) -> list[dict[str, str]]:
 
 def _told(rows: Sequence[Row]) -> str:
     """How Q and the class shares are known."""
-    judges = {(row.judge.transition_source, row.judge.prior_source) for row in rows}
-    return " or ".join(f"Q {q}, class shares {prior}" for q, prior in sorted(judges))
+    return " or ".join(sorted({str(row.judge) for row in rows}))
 
 
 def _estimate(picked: Picked[Row]) -> Figure:

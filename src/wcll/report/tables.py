@@ -12,7 +12,6 @@ from wcll.report.cells import DIVERGED, SIGNIFICANCE, UNDECIDED, Cell, compared
 from wcll.report.choose import SELECTED_BY, Picked, R, Run, choose
 from wcll.results.row import Row
 from wcll.suites.suite import Axis, Suite, TableSpec
-from wcll.suites.trial import Trial
 
 BY_RISK = "†"  #: marks methods without class probabilities, which are selected by the 0-1 risk
 TRUTH = "‡"  #: marks methods whose training sees true labels
@@ -114,14 +113,13 @@ def _cell(shown: Mapping[int, Picked[R]], metric: str, seeds: Sequence[int], lim
 
 
 def _notes(suite: Suite, spec: TableSpec, lines: Sequence[Line], picks: Picks[R]) -> tuple[str, ...]:
-    """What a reader must know; whole rows also tell what selection was told, and which data they saw."""
+    """What a reader must know; whole rows also tell which data they saw."""
     shown: list[Run] = [picked.run for cell in picks.values() for picked in cell.values()]
     rows = [run for run in shown if isinstance(run, Row)]
     cells = [cell for line in lines for cell in line.cells]
     notes = [SELECTED_BY[spec.select] + "".join(f", {key} = {value}" for key, value in spec.at)]
-    if spec.select == "label-free" and rows:
-        sources = sorted({row.judge.transition_source for row in rows})
-        notes[0] += f"; Q {' or '.join(sources)}"
+    if spec.select == "label-free":
+        notes[0] += f"; {' or '.join(sorted({trial.selection_belief for trial in suite.all_trials([0])}))}"
     test = f"paired t-test over shared seeds, Holm, {100 * SIGNIFICANCE:.0f} %"
     marks = {
         BY_RISK: "no class probabilities: chosen by the 0-1 risk",
@@ -135,25 +133,16 @@ def _notes(suite: Suite, spec: TableSpec, lines: Sequence[Line], picks: Picks[R]
 
 
 def told_notes(suite: Suite) -> list[str]:
-    """Which methods are told what others must find out."""
-    trials = {
-        row.title: [t for column in suite.columns for t in suite.candidates(column, row, 0)] for row in suite.rows
-    }
-    told = {
-        what: [title for title, own in trials.items() if any(map(is_told, own))]
-        for what, is_told in (("the true Q", _is_told_q), ("the class sizes", _is_told_sizes))
-    }
-    return [f"told {what}: {', '.join(titles)}" for what, titles in told.items() if titles]
-
-
-def _is_told_q(trial: Trial) -> bool:
-    return trial.assume == "true" and "transition" in LOSSES[trial.loss].context
-
-
-def _is_told_sizes(trial: Trial) -> bool:
-    """Whether its weights come from declared class sizes."""
-    weighted = trial.weights not in (None, "auto") or (trial.weights == "auto" and trial.loss == "wcll")
-    return trial.pi == "declared" and weighted
+    """Which methods are told what others must find out, and what the choice of rates and epochs is told."""
+    told: dict[str, list[str]] = {"the true Q": [], "the selector's family": [], "the class sizes": []}
+    chooses = any(spec.select == "label-free" for spec in suite.tables)
+    for row in suite.rows:
+        trials = [trial for column in suite.columns for trial in suite.candidates(column, row, 0)]
+        for fact in {fact for trial in trials for fact in trial.told}:
+            told[fact].append(row.title)
+    for fact in {fact for trial in suite.all_trials([0]) for fact in trial.selection_told if chooses}:
+        told[fact].append("the choice of rates and epochs")
+    return [f"told {fact}: {'; '.join(whom)}" for fact, whom in told.items() if whom]
 
 
 def _data_notes(rows: Sequence[Row]) -> list[str]:

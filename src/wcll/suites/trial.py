@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from wcll.checks import InputError, choice
+from wcll.labels.beliefs import Source, q_in_words
 from wcll.labels.transition import TRANSITIONS
 from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES
@@ -125,15 +126,20 @@ class Trial:
     @property
     def told(self) -> list[str]:
         """What its loss is told that others must find out."""
-        facts = {
-            "the true Q": self.assume == "true" and self._takes("transition"),
-            "the selector's family": self.assume not in ("uniform", "true") and self._takes("transition"),
-            "the class sizes": self.weighting in BY_PI and self.pi == "declared",
-        }
-        return [fact for fact, is_told in facts.items() if is_told]
+        takes_q = "transition" in LOSSES[self.loss].context
+        sizes = ["the class sizes"] if self.weighting in BY_PI and self.pi == "declared" else []
+        return (_told_of_q(self.assume) if takes_q else []) + sizes
 
-    def _takes(self, name: str) -> bool:
-        return name in LOSSES[self.loss].context
+    @property
+    def selection_told(self) -> list[str]:
+        """What the choice of rates and epochs is told."""
+        return _told_of_q(self.judge)
+
+    @property
+    def selection_belief(self) -> str:
+        """Where the Q of that choice comes from, in words."""
+        source: Source = "true" if self.judge == "true" else "assumed" if self.judge == "uniform" else "estimated"
+        return q_in_words(source, self.judge)
 
     @property
     def ordinary(self) -> bool:
@@ -157,6 +163,11 @@ def read_setting(key: str, value: Any) -> Any:
     declared = FIELDS[key]
     assert declared.read is not None
     return None if declared.nullable and value == "none" else declared.read(key, value)
+
+
+def _told_of_q(belief: str) -> list[str]:
+    """What one is told who believes this of Q; uniform labels are what one assumes without a word."""
+    return {"uniform": [], "true": ["the true Q"]}.get(belief, ["the selector's family"])
 
 
 def key_of(config: Mapping[str, Any]) -> str:
