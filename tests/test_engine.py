@@ -24,7 +24,7 @@ from wcll.running.execute import run_suite
 from wcll.suites import load_suite, parse_suite
 from wcll.training import RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.captured import CapturedRuns
-from wcll.training.graph import Replay
+from wcll.training.graph import WARM_UP, Replay
 from wcll.training.linear import LinearRuns
 from wcll.training.optim import RunAdam, StackedAdam
 from wcll.training.plain import PlainLoop
@@ -355,25 +355,25 @@ def test_recording_is_not_disturbed_by_garbage():
     class Cycle:
         pass
 
-    old = Cycle()
-    old.engine = run(
-        CapturedRuns([group([Case("log")])], training(model={"name": "mlp", "hidden": 4}, device="cuda")), 3
-    )
-    old.itself = old
-    del old
-
     def allocates():
-        for _ in range(200):  # enough for the collector to start on its own
+        gc.set_threshold(5, 1, 1)  # from here on the collector starts on its own, at nearly every object
+        for _ in range(200):
             one = Cycle()
             one.itself = one
         torch.zeros(3, device="cuda").add_(1)
+        gc.set_threshold(10**6)
 
     thresholds = gc.get_threshold()
     replay = Replay(allocates, torch.device("cuda"))
     try:
-        gc.set_threshold(5, 1, 1)
-        for _ in range(6):
+        for _ in range(WARM_UP):
             replay()
+        old = Cycle()
+        settings = training(model={"name": "mlp", "hidden": 4}, device="cuda")
+        old.engine, old.itself = run(CapturedRuns([group([Case("log")])], settings), 3), old
+        assert old.engine._replay.graph is not None
+        del old
+        replay()
     finally:
         gc.set_threshold(*thresholds)
     torch.cuda.synchronize()
