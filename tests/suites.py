@@ -6,6 +6,12 @@ import signal
 import subprocess
 import sys
 
+import torch
+
+from wcll.datasets import load_dataset
+from wcll.running.execute import Tasks, run_jobs
+from wcll.running.plan import in_step, plan
+
 SMALL = """
 title = "Small"
 trials = 3
@@ -52,6 +58,14 @@ loss = "cross-entropy"
 metrics = ["accuracy", "macro_f1"]
 select = "label-free"
 """
+
+
+def run_suite(suite, seeds, device="cpu", *, load=load_dataset, plain=False):
+    """The rows of a suite by key, without a store, by the engine or a plain loop."""
+    tasks, where = Tasks(load), torch.device(device)
+    jobs = plan(list(suite.all_trials(seeds)), together=64)
+    steps = [[(job, tasks.of(job)) for job in step] for step in in_step(jobs, where)]
+    return {row.key: row for step in steps for row in run_jobs(step, where, plain=plain)}
 
 
 def heeds_control_c() -> None:

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from browser import look_at, needs_browser
+from suites import run_suite
 from wcll.cli.app import run
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import build_table
-from wcll.running.execute import run_suite
 from wcll.suites import load_suite
 
 PAPER = ["PC", "NN", "FREE", "LOG", "EXP", "L-W", "L-UW", "NCLL", "ML-CLL", "WCLL"]

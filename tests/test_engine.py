@@ -14,13 +14,12 @@ import pytest
 import torch
 
 from cases import CASES, Case, context, labels
-from suites import SMALL
+from suites import SMALL, run_suite
 from wcll.cli.app import run as cli
 from wcll.losses import LOSSES, Context, LossSpec, Targets
 from wcll.models import predict_logits
 from wcll.report.formats import to_csv
 from wcll.report.tables import build_table
-from wcll.running.execute import run_suite
 from wcll.suites import load_suite, parse_suite
 from wcll.training import RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.captured import CapturedRuns

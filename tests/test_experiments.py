@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from suites import SMALL
+from suites import SMALL, run_suite
 from wcll.checks import InputError, InputTypeError
 from wcll.datasets import Dataset, Split, load_dataset
 from wcll.evaluation import Confusion, complementary_log_likelihood, select
@@ -23,7 +23,7 @@ from wcll.labels.imbalance import round_to_total
 from wcll.labels.weights import eq13
 from wcll.running import train as training
 from wcll.running.containers import Clean, Ordinary, Weak
-from wcll.running.execute import Tasks, run_jobs, run_suite
+from wcll.running.execute import Tasks, run_jobs
 from wcll.running.plan import Job, plan
 from wcll.running.sampling import class_sizes, draw_samples
 from wcll.running.task import loss_context, make_task

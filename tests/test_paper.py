@@ -20,6 +20,7 @@ from sklearn.datasets import load_digits
 
 import wcll
 from browser import look_at, needs_browser
+from suites import run_suite
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.cli.paper import SUITES as COMMANDS
@@ -38,7 +39,6 @@ from wcll.paper.result_files import keys_of, make_part, read_part, write_part
 from wcll.paper.search import CHOSEN
 from wcll.report.choose import choose
 from wcll.report.tables import build_table
-from wcll.running.execute import run_suite
 from wcll.running.task import make_task
 from wcll.suites import load_suite
 

@@ -93,7 +93,6 @@ def test_the_number_of_threads_is_as_before(suite, monkeypatch):
         ({"device": "tpu"}, "device: expected 'auto', 'cpu' or 'cuda'"),
         ({"threads": 0}, "threads: expected a whole number"),
         ({"processes": 0}, "processes: expected a whole number"),
-        ({"processes": 2, "store": None}, "processes: expected 1 without a store"),
         ({"memory": "4GB"}, "memory: expected a whole number from 1, got '4GB'"),
         ({"together": 0}, "together: expected a whole number"),
         ({"store": "no/such/folder.sqlite"}, "--store: expected a folder that can be written"),

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from wcll.checks import InputError
 from wcll.persistence import read_model, write_model
+from wcll.results.store import Store
 from wcll.running.plan import Job
 from wcll.running.train import Recording
 from wcll.training import Engine
@@ -49,9 +50,10 @@ class Checkpoints:
         with suppress(OSError):  # not there, or another process's files are in it
             self.folder.rmdir()
 
-    def sweep(self) -> None:
-        """Forget everything, when nobody is at work: files of trainings that were cut otherwise are of no use."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def tidy(self, store: Store) -> None:
+        """Forget everything if nobody is at work: files of trainings that were cut otherwise are of no use."""
+        if not store.claimed():
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Checkpoint:

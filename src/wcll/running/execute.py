@@ -12,7 +12,7 @@ from functools import lru_cache
 import torch
 
 from wcll.checks import InputError
-from wcll.datasets import Dataset, load_dataset
+from wcll.datasets import Dataset
 from wcll.results.owner import BEAT, Owner
 from wcll.results.provenance import provenance
 from wcll.results.row import Row
@@ -21,15 +21,15 @@ from wcll.running.checkpoint import Checkpoints
 from wcll.running.containers import Task
 from wcll.running.memory import available, need_of, runs_that_fit
 from wcll.running.outcomes import outcomes
-from wcll.running.plan import TOGETHER, Job, in_step, plan
+from wcll.running.plan import Job, in_step
 from wcll.running.task import make_task
 from wcll.running.train import Progress, train, try_out
 from wcll.suites.settings import Role
-from wcll.suites.suite import Suite
 
 POLL = 0.5  # seconds between looks at what other processes are doing
 
 Load = Callable[[str], Dataset]
+Drawn = tuple[Job, Task]  #: runs, and the data that were drawn for them
 
 
 class Tasks:
@@ -47,7 +47,7 @@ class Tasks:
 
 
 def run_jobs(
-    jobs: Sequence[tuple[Job, Task]],
+    jobs: Sequence[Drawn],
     device: torch.device,
     progress: Progress = lambda done: None,
     *,
@@ -74,9 +74,9 @@ def run_jobs(
     return rows
 
 
-def alike(jobs: Sequence[tuple[Job, Task]], device: torch.device, limit: int) -> Iterator[list[tuple[Job, Task]]]:
+def alike(jobs: Sequence[Drawn], device: torch.device, limit: int) -> Iterator[list[Drawn]]:
     """Jobs cut to the memory there is; on a GPU those of equal shape are trained in step, as many as fit."""
-    waiting: dict[object, tuple[list[tuple[Job, Task]], int]] = {}
+    waiting: dict[object, tuple[list[Drawn], int]] = {}
     for job, task in jobs:
         need = need_of(job, task.view, device)
         most = runs_that_fit(need, limit)
@@ -113,34 +113,6 @@ def check_jobs(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> None:
         if kind not in tried:
             try_out(job, task.view, device)
         tried.add(kind)
-
-
-def run_suite(
-    suite: Suite,
-    seeds: Sequence[int],
-    device: torch.device,
-    *,
-    load: Load = load_dataset,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-    together: int = TOGETHER,
-    memory: int | None = None,
-    plain: bool = False,
-) -> dict[str, Row]:
-    """Run a suite without a store, by a plain loop or the engine; returns its rows by key."""
-    jobs = plan(list(suite.all_trials(seeds)), together=together)
-    total, done = sum(job.epochs for job in jobs), 0
-
-    def report(more: int) -> None:
-        nonlocal done
-        done += more
-        progress(done, total)
-
-    tasks = Tasks(load)
-    made = (
-        run_jobs([(job, tasks.of(job)) for job in step], device, report, plain=plain, memory=memory)
-        for step in in_step(jobs, device)
-    )
-    return {row.key: row for rows in made for row in rows}
 
 
 def execute(
@@ -195,15 +167,9 @@ def execute(
                 time.sleep(POLL)
             waiting = unfinished(left, store)
             done = total - sum(job.epochs for job in waiting)
-    _tidy(store, checkpoints)
+    checkpoints.tidy(store)
     if failures:
         raise failures[0]
-
-
-def _tidy(store: Store, checkpoints: Checkpoints) -> None:
-    """Take away what trainings have left behind, if nobody is at work."""
-    if not store.claimed():
-        checkpoints.sweep()
 
 
 def unfinished(jobs: Sequence[Job], store: Store) -> list[Job]:

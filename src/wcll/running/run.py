@@ -7,13 +7,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from wcll.atomic import check_target
 from wcll.checks import InputError, whole
 from wcll.datasets import load_dataset, own_stamp
 from wcll.results import Row, Store
 from wcll.running.estimate import Cost, estimate
-from wcll.running.execute import Load, Tasks, check_jobs, execute, run_suite, unfinished
+from wcll.running.execute import Load, Tasks, check_jobs, execute, unfinished
 from wcll.running.plan import TOGETHER, Job, plan
 from wcll.running.processes import Progress, Workers, execute_in_processes
 from wcll.suites import Suite, Trial, load_suite
@@ -53,7 +54,7 @@ def run(  # noqa: PLR0913 - one argument an option of the command
         A suite of the package by name (:func:`wcll.suites.packaged_suites`), a ``.toml`` file, or a suite that was read
         by :func:`wcll.suites.load_suite` or :func:`wcll.suites.parse_suite`.
     store : str, Path, Store or None
-        The file that results are kept in; it is made if it is not there. None keeps them in memory only.
+        The file that results are kept in; it is made if it is not there. None keeps none.
     data : str, Path or None
         A folder with data; also looked in: the one that the environment variable WCLL_DATA names, and the user's cache.
     trials : int, sequence of int or None
@@ -97,18 +98,16 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     """
     wanted = suite if isinstance(suite, Suite) else load_suite(str(suite))
     seeds = _seeds(wanted.trials if trials is None else trials)
-    workers = Workers.of(device, threads, processes, memory)
-    folder, many = None if data is None else Path(data), TOGETHER if together is None else whole("together", together)
-    chosen, report = tuple(wanted.all_trials(seeds)), progress or silent
-    if store is not None:
-        target = store if isinstance(store, Store) else Path(store)
-        return Runs(chosen, target, workers, folder, many).train(wanted.title, report, say or silent)
-    if workers.processes > 1:
-        raise InputError("processes", "1 without a store, by which processes share the work", workers.processes)
-    load = partial(load_dataset, data=folder)
-    with torch_threads(workers.threads):
-        rows = run_suite(wanted, seeds, workers.device, load=load, progress=report, together=many, memory=memory)
-    return {trial.key: rows[trial.key] for trial in chosen}
+    with TemporaryDirectory(prefix="wcll-") as folder:
+        target = Path(folder) / "results.sqlite" if store is None else store
+        runs = Runs(
+            trials=tuple(wanted.all_trials(seeds)),
+            store=target if isinstance(target, Store) else Path(target),
+            workers=Workers.of(device, threads, processes, memory),
+            data=None if data is None else Path(data),
+            together=TOGETHER if together is None else whole("together", together),
+        )
+        return runs.train(wanted.title, progress or silent, say or silent)
 
 
 def _seeds(trials: int | Sequence[int]) -> Sequence[int]:
