@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -50,10 +51,10 @@ class Context:
 class Table1:
     """The columns of the paper's table 1 (``None``: the paper's table has no such row)."""
 
-    complementary_labels: bool
-    any_loss: bool
-    any_model: bool
-    class_imbalance: bool
+    complementary_labels: bool = True
+    any_loss: bool = True
+    any_model: bool = True
+    class_imbalance: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,21 +62,21 @@ class LossSpec:
     """A registered loss."""
 
     name: str
-    title: str
     function: LossFunction
+    title: str
     paper: str
     equation: str  #: where the paper states it, as far as we could verify
-    several: bool  #: defined for several labels a sample
-    link: Link  #: how outputs become class probabilities; "scores": they do not
-    table1: Table1 | None
-    revision: int  #: raised when the numbers change
-    labels: Literal["complementary", "ordinary"]
+    several: bool = False  #: defined for several labels a sample
+    link: Link = "softmax"  #: how outputs become class probabilities; "scores": they do not
+    table1: Table1 | None = None
+    revision: int = 1  #: raised when the numbers change
+    labels: Literal["complementary", "ordinary"] = "complementary"
     gradient: LossFunction | None = None  #: d loss / d logits in closed form, where somebody wrote it
 
     @staticmethod
     def own(function: LossFunction) -> LossSpec:
         """A user's function of logits (1, n, k) and targets to a loss of shape (1,), as if it were registered."""
-        return LossSpec("own", "own", _one_run(function), "", "", True, "softmax", None, 1, "complementary")
+        return LossSpec("own", _one_run(function), "own", paper="", equation="", several=True)
 
     @property
     def context(self) -> dict[str, bool]:
@@ -167,7 +168,8 @@ def _one_run(function: LossFunction) -> BoundLoss:
 
     def loss(logits: Tensor, targets: Targets) -> Tensor:
         if logits.ndim > 3:
-            return torch.stack([loss(one, _group(targets, g)) for g, one in enumerate(logits)])
+            # targets are (groups, 1, n, ...) as logits are
+            return torch.stack([loss(one, targets.each(itemgetter((g, 0)))) for g, one in enumerate(logits)])
         value = function(logits, targets)
         if not isinstance(value, Tensor) or value.shape != (1,):
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
@@ -177,35 +179,14 @@ def _one_run(function: LossFunction) -> BoundLoss:
     return loss
 
 
-def _group(targets: Targets, g: int) -> Targets:
-    """The targets (n, ...) of one group among (groups, 1, n, ...)."""
-    index = None if targets.index is None else targets.index[g, 0]
-    weight = None if targets.sample_weight is None else targets.sample_weight[g, 0]
-    return Targets(targets.mask[g, 0], index, weight, targets.mass)
-
-
 class Losses(Registry[LossSpec]):
     """Losses by name; adding one means writing its function, here decorated, and nothing else."""
 
-    def add(
-        self,
-        name: str,
-        *,
-        title: str,
-        paper: str,
-        equation: str,
-        several: bool = False,
-        link: Link = "softmax",
-        table1: Table1 | None = None,
-        revision: int = 1,
-        labels: Literal["complementary", "ordinary"] = "complementary",
-        gradient: LossFunction | None = None,
-    ) -> Callable[[F], F]:
+    def add(self, name: str, **facts: Any) -> Callable[[F], F]:
         """Decorator: register the function with the facts that :class:`LossSpec` lists."""
 
         def register(function: F) -> F:
-            facts = (paper, equation, several, link, table1, revision, labels, gradient)
-            self.put(name, LossSpec(name, title, function, *facts))
+            self.put(name, LossSpec(name, function, **facts))
             return function
 
         return register

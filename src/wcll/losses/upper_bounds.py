@@ -96,8 +96,7 @@ def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-class LOGLoss(LossModule):
-    spec = LOSSES["log"]
+class LOGLoss(LossModule, loss="log"): ...
 
 
 @LOSSES.add("exp", title="EXP", paper=PAPER, equation="Section 4.3", several=True, gradient=_exp_gradient)
@@ -147,5 +146,4 @@ def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-class EXPLoss(LossModule):
-    spec = LOSSES["exp"]
+class EXPLoss(LossModule, loss="exp"): ...
