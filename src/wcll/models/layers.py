@@ -25,7 +25,7 @@ class Draws:
 
     def __init__(self, seeds: Sequence[int], dtype: torch.dtype) -> None:
         self.generators = [stream(seed, "init") for seed in seeds]
-        self.dtype = dtype
+        self.seeds, self.dtype = seeds, dtype
 
     def uniform(self, *shape: int, fan_in: int) -> nn.Parameter:
         """U(-b, b) with b = 1 / sqrt(fan_in), torch's default for linear and convolutional layers: (runs, *shape)."""
