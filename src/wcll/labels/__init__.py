@@ -6,12 +6,13 @@ from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, make_imb
 from wcll.labels.statistics import (
     Estimate,
     InverseSizeRecovery,
+    LabelSummary,
+    describe_labels,
     label_counts,
     observed_marginal,
     ordinary_prior,
     recover_inverse_size,
 )
-from wcll.labels.summary import LabelSummary, describe_labels
 from wcll.labels.transition import (
     TRANSITIONS,
     biased_transition,

@@ -53,18 +53,18 @@ class WeightContext:
 
     marginal: FloatArray  # observed shares of the labels
     n: float  # how many labels
-    pi_source: PiSource
-    sizes: ArrayLike | None
-    bias: float
-    beta: float
-    random_state: RandomState
+    pi: PiSource = "recovered"  # where the pi of Eq. 13 comes from
+    sizes: ArrayLike | None = None
+    bias: float = 0.0
+    beta: float = 0.999
+    random_state: RandomState = None
 
     @cached_property
-    def pi(self) -> FloatArray:
+    def shares(self) -> FloatArray:
         """The pi of Eq. 13, from where the user says; worked out only if a scheme asks."""
-        if choice("pi", self.pi_source, PI_SOURCES) == "observed":
+        if choice("pi", self.pi, PI_SOURCES) == "observed":
             return self.marginal
-        if self.pi_source == "recovered":
+        if self.pi == "recovered":
             return solve_pi(self.marginal)
         if self.sizes is None:
             raise InputError("sizes", "ordinary class sizes for pi='declared'", None)
@@ -89,15 +89,15 @@ def eq13(pi: ArrayLike) -> FloatArray:
 
 @WEIGHTINGS.add("wcll")
 def _wcll(context: WeightContext) -> FloatArray:
-    return _inverse(context.pi)
+    return _inverse(context.shares)
 
 
 @WEIGHTINGS.add("wcll-bias")
 def _wcll_bias(context: WeightContext) -> FloatArray:
     """Table 5: every pi_j is off by the same bias."""
-    if (context.pi + context.bias <= 0).any():
+    if (context.shares + context.bias <= 0).any():
         raise InputError("bias", "one that leaves every pi positive", context.bias)
-    return _inverse(context.pi + context.bias)
+    return _inverse(context.shares + context.bias)
 
 
 @WEIGHTINGS.add("wcll-random")
@@ -162,26 +162,16 @@ def class_weights(
     return weights_of_marginal(scheme, marginal, n, pi=pi, sizes=sizes, bias=bias, beta=beta, random_state=random_state)
 
 
-def weights_of_marginal(
-    scheme: str | ArrayLike,
-    marginal: FloatArray,
-    n: float,
-    *,
-    pi: PiSource = "recovered",
-    sizes: ArrayLike | None = None,
-    bias: float = 0.0,
-    beta: float = 0.999,
-    random_state: RandomState = None,
-) -> ClassWeights:
-    """:func:`class_weights` from the shares ``marginal`` of ``n`` labels, for labels that come in parts."""
+def weights_of_marginal(scheme: str | ArrayLike, marginal: FloatArray, n: float, **options: Any) -> ClassWeights:
+    """:func:`class_weights`, with its options, from the shares ``marginal`` of ``n`` labels that come in parts."""
     if not isinstance(scheme, str):
         own = class_weights_array("weights", scheme, len(marginal))
         return ClassWeights(_mean_one(own, marginal), "array")
-    context = WeightContext(marginal, n, pi, sizes, bias, beta, random_state)
+    context = WeightContext(marginal, n, **options)
     values = _mean_one(WEIGHTINGS[scheme](context), marginal)
-    if "pi" not in vars(context):  # the scheme did not ask for it
+    if "shares" not in vars(context):  # the scheme did not ask for it
         return ClassWeights(values, scheme)
-    return ClassWeights(values, scheme, context.pi, pi)
+    return ClassWeights(values, scheme, context.shares, context.pi)
 
 
 def _inverse(shares: FloatArray) -> FloatArray:
