@@ -53,7 +53,7 @@ def numeric(argument: str, values: ArrayLike) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputTypeError(argument, "numbers", _kind(values)) from None
+        raise InputTypeError(argument, "numbers", getattr(values, "dtype", type(values).__name__)) from None
 
 
 def class_weights_array(argument: str, values: ArrayLike, n_classes: int) -> FloatArray:
@@ -159,7 +159,3 @@ def whole(argument: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(argument, "a whole number from 1", repr(value))
     return int(value)
-
-
-def _kind(values: Any) -> str:
-    return (getattr(values, "dtype", None) and str(values.dtype)) or type(values).__name__

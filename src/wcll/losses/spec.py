@@ -38,13 +38,9 @@ class Context:
 
     def beside(self, like: Tensor) -> Context:
         """The context checked once and put beside logits such as ``like``, so that no step has to."""
-        vectors = {
-            name: per_class(name, getattr(self, name), like)
-            for name in ("weight", "marginal", "prior", "pi")
-            if getattr(self, name) is not None
-        }
-        matrix = None if self.transition is None else as_transition(self.transition, like)
-        return Context(transition=matrix, **vectors)
+        known = {name: value for name, value in vars(self).items() if value is not None}
+        matrix = as_transition(known.pop("transition"), like) if "transition" in known else None
+        return Context(transition=matrix, **{name: per_class(name, value, like) for name, value in known.items()})
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ class LossSpec:
             pi=marginal if weights is None or weights.pi is None else weights.pi,
         )
 
-    def bind(self, context: Context, **options: Any) -> BoundLoss:
+    def bind(self, context: Context, **options: Any) -> partial[Tensor]:
         """The loss as a function of logits and targets alone, its keywords taken from the context.
 
         >>> from wcll.losses import LOSSES
@@ -139,10 +135,7 @@ class LossSpec:
         It is the gradient of the sum over runs, so every run's is its own.
         """
         loss = self.bind(context, **options)  # checks both
-        if self.gradient is None:
-            return autograd(loss)
-        keywords = {name: getattr(context, name) for name in self.context}
-        return partial(self.gradient, **keywords, **options)
+        return autograd(loss) if self.gradient is None else partial(self.gradient, **loss.keywords)
 
     @cached_property
     def parameters(self) -> dict[str, inspect.Parameter]:
