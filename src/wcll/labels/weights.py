@@ -53,18 +53,18 @@ class WeightContext:
 
     marginal: FloatArray  # observed shares of the labels
     n: float  # how many labels
-    pi: PiSource = "recovered"  # where the pi of Eq. 13 comes from
+    pi_source: PiSource = "recovered"
     sizes: ArrayLike | None = None
     bias: float = 0.0
     beta: float = 0.999
     random_state: RandomState = None
 
     @cached_property
-    def shares(self) -> FloatArray:
+    def pi(self) -> FloatArray:
         """The pi of Eq. 13, from where the user says; worked out only if a scheme asks."""
-        if choice("pi", self.pi, PI_SOURCES) == "observed":
+        if choice("pi", self.pi_source, PI_SOURCES) == "observed":
             return self.marginal
-        if self.pi == "recovered":
+        if self.pi_source == "recovered":
             return solve_pi(self.marginal)
         if self.sizes is None:
             raise InputError("sizes", "ordinary class sizes for pi='declared'", None)
@@ -89,15 +89,15 @@ def eq13(pi: ArrayLike) -> FloatArray:
 
 @WEIGHTINGS.add("wcll")
 def _wcll(context: WeightContext) -> FloatArray:
-    return _inverse(context.shares)
+    return _inverse(context.pi)
 
 
 @WEIGHTINGS.add("wcll-bias")
 def _wcll_bias(context: WeightContext) -> FloatArray:
     """Table 5: every pi_j is off by the same bias."""
-    if (context.shares + context.bias <= 0).any():
+    if (context.pi + context.bias <= 0).any():
         raise InputError("bias", "one that leaves every pi positive", context.bias)
-    return _inverse(context.shares + context.bias)
+    return _inverse(context.pi + context.bias)
 
 
 @WEIGHTINGS.add("wcll-random")
@@ -162,16 +162,18 @@ def class_weights(
     return weights_of_marginal(scheme, marginal, n, pi=pi, sizes=sizes, bias=bias, beta=beta, random_state=random_state)
 
 
-def weights_of_marginal(scheme: str | ArrayLike, marginal: FloatArray, n: float, **options: Any) -> ClassWeights:
+def weights_of_marginal(
+    scheme: str | ArrayLike, marginal: FloatArray, n: float, *, pi: PiSource = "recovered", **options: Any
+) -> ClassWeights:
     """:func:`class_weights`, with its options, from the shares ``marginal`` of ``n`` labels that come in parts."""
     if not isinstance(scheme, str):
         own = class_weights_array("weights", scheme, len(marginal))
         return ClassWeights(_mean_one(own, marginal), "array")
-    context = WeightContext(marginal, n, **options)
+    context = WeightContext(marginal, n, pi, **options)
     values = _mean_one(WEIGHTINGS[scheme](context), marginal)
-    if "shares" not in vars(context):  # the scheme did not ask for it
+    if "pi" not in vars(context):  # the scheme did not ask for it
         return ClassWeights(values, scheme)
-    return ClassWeights(values, scheme, context.shares, context.pi)
+    return ClassWeights(values, scheme, context.pi, pi)
 
 
 def _inverse(shares: FloatArray) -> FloatArray:
