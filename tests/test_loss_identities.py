@@ -165,7 +165,7 @@ def test_partial_risks_have_the_ordinary_partial_risks_as_expectation(uniform):
         chance = math.prod(q[true, label] for true, label in zip(y, triple, strict=True))
         if chance:
             batch = prepare(f, torch.tensor(triple))
-            expected += chance * partial_risks(f, batch, "ce", None if uniform else q, None)
+            expected += chance * partial_risks(f, batch, "ce", None if uniform else q)
     ordinary = torch.zeros(k, dtype=torch.float64)
     for i, true in enumerate(y):
         ordinary[true] += BASES["ce"](f)[i, true] / 3

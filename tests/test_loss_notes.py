@@ -99,8 +99,8 @@ def share_with_negative_risks(n, marginal):
     found = 0
     for seed in range(100):
         f = torch.zeros(n, K, dtype=torch.float64)
-        batch = prepare(f, example_labels(n, K, several=False, seed=seed))
-        found += bool((partial_risks(f, batch, "ce", None, marginal) < 0).any())
+        batch = prepare(f, example_labels(n, K, several=False, seed=seed), marginal=marginal)
+        found += bool((partial_risks(f, batch, "ce", None) < 0).any())
     return found / 100
 
 

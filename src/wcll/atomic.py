@@ -24,9 +24,8 @@ def replacing(path: Path, argument: str) -> Iterator[Path]:
     """A file beside ``path`` to write to; it takes the place of ``path`` if all goes well, else it vanishes."""
     check_target(path, argument)
     path = path.resolve()  # through a link to what it names
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    draft = Path(name)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        draft = Path(file.name)
     try:
         yield draft
         mask = os.umask(0)

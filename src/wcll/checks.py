@@ -53,7 +53,7 @@ def numeric(argument: str, values: ArrayLike) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputTypeError(argument, "numbers", _kind(values)) from None
+        raise InputTypeError(argument, "numbers", getattr(values, "dtype", type(values).__name__)) from None
 
 
 def class_weights_array(argument: str, values: ArrayLike, n_classes: int) -> FloatArray:
@@ -96,9 +96,8 @@ def transition_matrix(values: ArrayLike, n_classes: int | None = None) -> FloatA
     sums = matrix.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > 1e-6:
-        raise InputError(
-            "transition", "rows that sum to 1", f"{sums[worst]:g} in row {worst}", "Q[y, ybar] = P(ybar | y)"
-        )
+        found = f"{sums[worst]:g} in row {worst}"
+        raise InputError("transition", "rows that sum to 1", found, "Q[y, ybar] = P(ybar | y)")
     stochastic: FloatArray = matrix / sums[:, None]
     return stochastic
 
@@ -107,12 +106,9 @@ def inverse_transition(values: ArrayLike, n_classes: int | None = None) -> Float
     """The inverse of a transition matrix, or an error if it is singular."""
     matrix = transition_matrix(values, n_classes)
     if np.linalg.cond(matrix) > 1e12:
-        raise InputError(
-            "transition",
-            "an invertible matrix",
-            f"rank {np.linalg.matrix_rank(matrix)} for {len(matrix)} classes",
-            "use a loss that needs no inverse, such as 'forward'",
-        )
+        rank = f"rank {np.linalg.matrix_rank(matrix)} for {len(matrix)} classes"
+        remedy = "use a loss that needs no inverse, such as 'forward'"
+        raise InputError("transition", "an invertible matrix", rank, remedy)
     inverse: FloatArray = np.linalg.inv(matrix).astype(np.float64)
     return inverse
 
@@ -163,7 +159,3 @@ def whole(argument: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(argument, "a whole number from 1", repr(value))
     return int(value)
-
-
-def _kind(values: Any) -> str:
-    return (getattr(values, "dtype", None) and str(values.dtype)) or type(values).__name__

@@ -13,22 +13,6 @@ from wcll.datasets.manifest import read_manifest
 from wcll.datasets.spec import DATASETS, DatasetSpec, Download
 from wcll.datasets.tiny_imagenet import read_tiny_imagenet
 
-__all__ = [
-    "DATASETS",
-    "Dataset",
-    "DatasetSpec",
-    "Download",
-    "Split",
-    "data_folders",
-    "download_dataset",
-    "load_dataset",
-    "own_stamp",
-    "read_arrays",
-    "read_cifar10",
-    "read_cifar100",
-    "read_digits",
-    "read_idx",
-    "read_images",
-    "read_manifest",
-    "read_tiny_imagenet",
-]
+__all__ = ["DATASETS", "Dataset", "DatasetSpec", "Download", "Split", "data_folders", "download_dataset"]
+__all__ += ["load_dataset", "own_stamp", "read_arrays", "read_cifar10", "read_cifar100", "read_digits", "read_idx"]
+__all__ += ["read_images", "read_manifest", "read_tiny_imagenet"]

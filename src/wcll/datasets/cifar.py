@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wcll.checks import InputError
 from wcll.datasets.base import Content, Split, label_indices
 from wcll.datasets.spec import DATASETS, Counts, DatasetSpec, Download
 
+SITE = "https://www.cs.toronto.edu/~kriz/"
 PIXELS = 3 * 32 * 32
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -24,14 +25,16 @@ CIFAR10_FILES = {
     "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
     "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
 }
+CIFAR100_FILES = ("train.bin", "test.bin")
 
 
 def read_records(path: Path, n_classes: tuple[int, ...]) -> Split:
     """One file, whose records start with as many labels as there are ``n_classes``; the last one is the finest."""
-    records = _records(path, len(n_classes))
+    n_labels = len(n_classes)
+    records = np.fromfile(path, np.uint8).reshape(_n_records(path, n_labels), n_labels + PIXELS)
     for column, k in enumerate(n_classes):
         y = label_indices(path, records[:, column], k)
-    return Split(np.ascontiguousarray(records[:, len(n_classes) :]).reshape(-1, 3, 32, 32), y)
+    return Split(np.ascontiguousarray(records[:, n_labels:]).reshape(-1, 3, 32, 32), y)
 
 
 def read_cifar10(folder: Path) -> Content:
@@ -43,24 +46,14 @@ def read_cifar10(folder: Path) -> Content:
 
 def read_cifar100(folder: Path) -> Content:
     """One file each to train and to test with; the fine labels."""
-    train, test = (read_records(folder / name, (20, 100)) for name in ("train.bin", "test.bin"))
+    train, test = (read_records(folder / name, (20, 100)) for name in CIFAR100_FILES)
     return Content(_cifar100_classes(folder / "fine_label_names.txt"), train, test)
 
 
-def count_cifar10(folder: Path) -> Counts:
-    """From the sizes of the files."""
-    *train, test = (_n_records(folder / name, 1) for name in CIFAR10_FILES)
+def count_records(folder: Path, files: Iterable[str], n_labels: int) -> Counts:
+    """From the sizes of the files, of which the last is to test with."""
+    *train, test = (_n_records(folder / name, n_labels) for name in files)
     return sum(train), test
-
-
-def count_cifar100(folder: Path) -> Counts:
-    """From the sizes of the files."""
-    return _n_records(folder / "train.bin", 2), _n_records(folder / "test.bin", 2)
-
-
-def _records(path: Path, n_labels: int) -> NDArray[Any]:
-    n = _n_records(path, n_labels)
-    return np.fromfile(path, np.uint8).reshape(n, n_labels + PIXELS)
 
 
 def _n_records(path: Path, n_labels: int) -> int:
@@ -84,32 +77,20 @@ DATASETS.register(
     DatasetSpec(
         name="cifar10",
         read=read_cifar10,
-        count=count_cifar10,
+        count=partial(count_records, files=CIFAR10_FILES, n_labels=1),
         folders=("cifar-10-batches-bin", "cifar10/cifar-10-batches-bin", "cifar10"),
         files=tuple(CIFAR10_FILES),
         checksums=CIFAR10_FILES,
-        downloads=(
-            Download(
-                "cifar-10-binary.tar.gz",
-                "c32a1d4ab5d03f1284b67883e8d87530",
-                ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
-            ),
-        ),
+        downloads=(Download.of("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", SITE),),
     )
 )
 DATASETS.register(
     DatasetSpec(
         name="cifar100",
         read=read_cifar100,
-        count=count_cifar100,
+        count=partial(count_records, files=CIFAR100_FILES, n_labels=2),
         folders=("cifar-100-binary", "cifar100/cifar-100-binary", "cifar100"),
-        files=("train.bin", "test.bin"),
-        downloads=(
-            Download(
-                "cifar-100-binary.tar.gz",
-                "03b5dce01913d631647c71ecec9e9cb8",
-                ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
-            ),
-        ),
+        files=CIFAR100_FILES,
+        downloads=(Download.of("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", SITE),),
     )
 )

@@ -15,12 +15,10 @@ from wcll.checks import InputError
 from wcll.datasets.base import Content, Split, label_indices
 from wcll.datasets.spec import DATASETS, Counts, DatasetSpec, Download, located
 
+Names = tuple[str, ...]
 IMAGES, LABELS = 3, 1  # numbers of axes, which the magic number states
 
-FILES = (
-    *("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
-    *("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"),
-)
+FILES = tuple(f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1"))
 
 
 def read_idx(path: Path, n_axes: int) -> NDArray[np.uint8]:
@@ -33,7 +31,7 @@ def read_idx(path: Path, n_axes: int) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()  # one that can be written to
 
 
-def read_folder(folder: Path, classes: tuple[str, ...]) -> Content:
+def read_folder(folder: Path, classes: Names) -> Content:
     """The four files of one set."""
     train_x, train_y, test_x, test_y = (_path(folder, name) for name in FILES)
     return Content(classes, _split(train_x, train_y, len(classes)), _split(test_x, test_y, len(classes)))
@@ -80,15 +78,9 @@ def _shape(path: Path, content: bytes, n_axes: int) -> tuple[int, ...]:
     return tuple(int(length) for length in np.frombuffer(header, ">u4"))
 
 
-def _register(
-    name: str,
-    folders: tuple[str, ...],
-    classes: tuple[str, ...],
-    urls: tuple[str, ...],
-    packed: tuple[str, ...],
-    unpacked: tuple[str, ...] = (),
-) -> None:
+def _register(name: str, folders: Names, classes: Names, urls: Names, packed: Names, unpacked: Names = ()) -> None:
     """``packed`` and ``unpacked``: MD5 of the four files with and without compression, in the order of FILES."""
+    digests = dict(zip(FILES, packed, strict=True))
     plain = dict(zip((file.removesuffix(".gz") for file in FILES), unpacked, strict=False))
     DATASETS.register(
         DatasetSpec(
@@ -97,11 +89,8 @@ def _register(
             count=count,
             folders=folders,
             files=FILES,
-            checksums={**dict(zip(FILES, packed, strict=True)), **plain},
-            downloads=tuple(
-                Download(file, digest, tuple(url + file for url in urls))
-                for file, digest in zip(FILES, packed, strict=True)
-            ),
+            checksums=digests | plain,
+            downloads=tuple(Download.of(file, digest, *urls) for file, digest in digests.items()),
         )
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,10 @@ COLOUR_MODES = ("RGB", "RGBA", "RGBX", "P", "PA", "CMYK", "YCbCr", "LAB", "HSV")
 
 def read_images(paths: Sequence[Path], colour: bool | None = None) -> NDArray[np.uint8]:
     """Images of one size: (n, 3, h, w) in colour, (n, h, w) in grey; if nothing is said, in grey where all are."""
-    pillow = extra("PIL.Image", "images")
     with ThreadPoolExecutor() as pool:  # decoders let other threads run
         if colour is None:
-            colour = any(pool.map(partial(_is_colour, pillow), paths))
-        decode = partial(_decode, pillow, mode="RGB" if colour else "L")
+            colour = any(pool.map(_is_colour, paths))
+        decode = partial(_decode, mode="RGB" if colour else "L")
         first = decode(paths[0])
         images = np.empty((len(paths), *first.shape), np.uint8)
 
@@ -39,18 +37,19 @@ def read_images(paths: Sequence[Path], colour: bool | None = None) -> NDArray[np
     return images
 
 
-def _is_colour(pillow: ModuleType, path: Path) -> bool:
-    return _opened(pillow, path, lambda image: image.mode) in COLOUR_MODES
+def _is_colour(path: Path) -> bool:
+    return _opened(path, lambda image: image.mode) in COLOUR_MODES
 
 
-def _decode(pillow: ModuleType, path: Path, mode: str) -> NDArray[np.uint8]:
+def _decode(path: Path, mode: str) -> NDArray[np.uint8]:
     """Pixels in the order of axes (h, w) or (3, h, w)."""
-    pixels: NDArray[np.uint8] = _opened(pillow, path, lambda image: np.asarray(image.convert(mode)))
+    pixels: NDArray[np.uint8] = _opened(path, lambda image: np.asarray(image.convert(mode)))
     return pixels if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
-def _opened(pillow: ModuleType, path: Path, use: Callable[[Any], Any]) -> Any:
+def _opened(path: Path, use: Callable[[Any], Any]) -> Any:
     """What ``use`` makes of an image, or an error that names the file."""
+    pillow = extra("PIL.Image", "images")
     if not path.is_file():
         raise InputError(str(path), "an image", "no such file")
     try:

@@ -22,6 +22,11 @@ class Download:
     md5: str
     urls: tuple[str, ...]
 
+    @staticmethod
+    def of(file: str, md5: str, *folders: str) -> Download:
+        """A file that has the same name under every address."""
+        return Download(file, md5, tuple(folder + file for folder in folders))
+
     @property
     def is_archive(self) -> bool:
         """True if the data are what it contains."""

@@ -12,6 +12,7 @@ from wcll.datasets.base import Content, Split
 from wcll.datasets.images import read_images
 from wcll.datasets.spec import DATASETS, Counts, DatasetSpec, Download
 
+SITE = "http://cs231n.stanford.edu/"
 ANNOTATIONS = "val/val_annotations.txt"
 
 
@@ -84,12 +85,6 @@ DATASETS.register(
         count=count,
         folders=("tiny-imagenet-200", "tiny-imagenet"),
         files=("train", ANNOTATIONS),
-        downloads=(
-            Download(
-                "tiny-imagenet-200.zip",
-                "90528d7ca1a48142e341f4ef8d21d0de",
-                ("http://cs231n.stanford.edu/tiny-imagenet-200.zip",),
-            ),
-        ),
+        downloads=(Download.of("tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de", SITE),),
     )
 )

@@ -12,22 +12,7 @@ from wcll.evaluation.label_free import (
 from wcll.evaluation.metrics import METRICS, Confusion
 from wcll.evaluation.selection import Choice, checkpoints, select, smoothed, zero_one_risk
 
-__all__ = [
-    "METRICS",
-    "AccuracyScorer",
-    "Choice",
-    "Confusion",
-    "Figure",
-    "LabelFreeConfusion",
-    "LogLikelihoodScorer",
-    "accuracy_scorer",
-    "checkpoints",
-    "complementary_log_likelihood",
-    "complementary_table",
-    "label_free_accuracy",
-    "label_free_confusion",
-    "log_likelihood_scorer",
-    "select",
-    "smoothed",
-    "zero_one_risk",
-]
+__all__ = ["METRICS", "AccuracyScorer", "Choice", "Confusion", "Figure", "LabelFreeConfusion", "LogLikelihoodScorer"]
+__all__ += ["accuracy_scorer", "checkpoints", "complementary_log_likelihood", "complementary_table"]
+__all__ += ["label_free_accuracy", "label_free_confusion", "log_likelihood_scorer", "select", "smoothed"]
+__all__ += ["zero_one_risk"]

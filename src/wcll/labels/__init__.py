@@ -6,12 +6,13 @@ from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, make_imb
 from wcll.labels.statistics import (
     Estimate,
     InverseSizeRecovery,
+    LabelSummary,
+    describe_labels,
     label_counts,
     observed_marginal,
     ordinary_prior,
     recover_inverse_size,
 )
-from wcll.labels.summary import LabelSummary, describe_labels
 from wcll.labels.transition import (
     TRANSITIONS,
     biased_transition,
@@ -26,38 +27,9 @@ from wcll.labels.transition import (
 )
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, class_weights, eq13, resample
 
-__all__ = [
-    "FAMILIES",
-    "TRANSITIONS",
-    "WEIGHTINGS",
-    "Belief",
-    "ClassWeights",
-    "Estimate",
-    "InverseSizeRecovery",
-    "LabelSummary",
-    "biased_transition",
-    "check_mask",
-    "class_weights",
-    "complementary_prior",
-    "describe_labels",
-    "eq13",
-    "imbalance_counts",
-    "inverse_size_transition",
-    "label_counts",
-    "long_tailed_counts",
-    "make_complementary",
-    "make_imbalance",
-    "make_transition",
-    "noisy_transition",
-    "observed_marginal",
-    "ordinary_prior",
-    "recover_inverse_size",
-    "resample",
-    "select_by_marginal",
-    "selected_joint",
-    "step_counts",
-    "to_mask",
-    "to_pairs",
-    "transition_from_pi",
-    "uniform_transition",
-]
+__all__ = ["FAMILIES", "TRANSITIONS", "WEIGHTINGS", "Belief", "ClassWeights", "Estimate", "InverseSizeRecovery"]
+__all__ += ["LabelSummary", "biased_transition", "check_mask", "class_weights", "complementary_prior"]
+__all__ += ["describe_labels", "eq13", "imbalance_counts", "inverse_size_transition", "label_counts"]
+__all__ += ["long_tailed_counts", "make_complementary", "make_imbalance", "make_transition", "noisy_transition"]
+__all__ += ["observed_marginal", "ordinary_prior", "recover_inverse_size", "resample", "select_by_marginal"]
+__all__ += ["selected_joint", "step_counts", "to_mask", "to_pairs", "transition_from_pi", "uniform_transition"]

@@ -130,8 +130,7 @@ FAMILIES: Functions[Callable[[FloatArray], Belief]] = Functions("transition")
 @FAMILIES.add("uniform")
 def uniform_belief(totals: ArrayLike) -> Belief:
     """Every class but the true one is named equally often."""
-    counts = numeric("totals", totals)
-    return Belief.given(uniform_transition(len(counts)), counts, "assumed", "uniform")
+    return Belief.given(uniform_transition(np.size(totals)), totals, "assumed", "uniform")
 
 
 @FAMILIES.add("inverse-size")

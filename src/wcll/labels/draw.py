@@ -58,9 +58,8 @@ def make_complementary(
     labels = class_indices("y", y, n_classes)
     sizes = np.bincount(labels, minlength=n_classes)
     if isinstance(transition, str) and transition == "inverse-size" and not sizes.all():
-        raise InputError(
-            "y", "samples of every class", f"none of class {int(sizes.argmin())}", "inverse-size needs sizes"
-        )
+        absent = f"none of class {sizes.argmin()}"
+        raise InputError("y", "samples of every class", absent, "inverse-size needs sizes")
     matrix = make_transition(transition, sizes, random_state=random_state)
     rng = stream(random_state, "labels")
     if isinstance(n_labels, str):
@@ -120,9 +119,8 @@ def _draw_several(labels: IntArray, matrix: FloatArray, sizes: IntArray, rng: np
     short = np.flatnonzero(sizes > possible[labels])
     if short.size:
         y = int(labels[short[0]])
-        raise InputError(
-            "n_labels", f"at most {possible[y]} labels for class {y} under this transition", int(sizes[short[0]])
-        )
+        most = f"at most {possible[y]} labels for class {y} under this transition"
+        raise InputError("n_labels", most, int(sizes[short[0]]))
     mask = np.empty((len(labels), len(matrix)), dtype=np.bool_)
     with np.errstate(divide="ignore"):
         slowness = 1.0 / matrix  # probability 0: an infinite time
@@ -163,8 +161,8 @@ def fill_mask(lengths: IntArray, flat: IntArray, n_classes: int) -> BoolArray:
     mask[np.repeat(np.arange(len(lengths)), lengths), flat] = True
     twice = np.flatnonzero(mask.sum(axis=1) < lengths)
     if twice.size:
-        raise InputError("ybar", "each label once a sample", f"repeated ones for sample {twice[0]}",
-                         "pass a mask of 0 and 1 as an array")  # fmt: skip
+        repeated, remedy = f"repeated ones for sample {twice[0]}", "pass a mask of 0 and 1 as an array"
+        raise InputError("ybar", "each label once a sample", repeated, remedy)
     return check_mask(mask, n_classes)
 
 

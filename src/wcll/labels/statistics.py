@@ -108,12 +108,56 @@ def recover_inverse_size(
     )
 
 
+@dataclass(frozen=True)
+class LabelSummary:
+    """What labels alone tell; an entry is ``None`` where the labels do not allow it."""
+
+    n: int
+    counts: Estimate
+    marginal: Estimate
+    prior: Estimate | None  #: ordinary class shares under the Q that was given
+    inverse_size: InverseSizeRecovery | None  #: pi, class shares and Q under the inverse-size assumption
+    inverse_size_problem: str | None  #: why it is missing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON."""
+        recovered = self.inverse_size
+        return {
+            "n": self.n,
+            "counts": self.counts.to_dict(),
+            "marginal": self.marginal.to_dict(),
+            "prior_under_transition": self.prior.to_dict() if self.prior else None,
+            "inverse_size": {"pi": recovered.pi.to_dict(), "prior": recovered.prior.to_dict()} if recovered else None,
+            "inverse_size_problem": self.inverse_size_problem,
+        }
+
+
+def describe_labels(ybar: ArrayLike, n_classes: int, *, transition: ArrayLike | None = None) -> LabelSummary:
+    """Counts, marginal, the ordinary prior under ``transition`` (if given), and the inverse-size recovery.
+
+    >>> describe_labels([0, 0, 1, 2], 3).marginal.value
+    array([0.5 , 0.25, 0.25])
+    """
+    recovered, problem = None, None
+    try:
+        recovered = recover_inverse_size(ybar, n_classes)
+    except InputError as error:
+        problem = str(error)
+    return LabelSummary(
+        n=len(ybar),  # type: ignore[arg-type]
+        counts=label_counts(ybar, n_classes),
+        marginal=observed_marginal(ybar, n_classes),
+        prior=None if transition is None else ordinary_prior(ybar, transition),
+        inverse_size=recovered,
+        inverse_size_problem=problem,
+    )
+
+
 def solve_pi(marginal: FloatArray, *, tolerance: float = 1e-14, max_steps: int = 10_000) -> FloatArray:
     """The fixed point of :func:`recover_inverse_size` for one observed marginal."""
     if not marginal.all():
-        absent = int(marginal.argmin())
-        raise InputError("ybar", "every class to occur as a complementary label", f"none of class {absent}",
-                         "declare the class sizes or use the observed shares")  # fmt: skip
+        absent, remedy = f"none of class {marginal.argmin()}", "declare the class sizes or use the observed shares"
+        raise InputError("ybar", "every class to occur as a complementary label", absent, remedy)
     pi = normalised(marginal)
     for _ in range(max_steps):
         ratio = _prior_of(pi) / (1.0 - pi)
@@ -133,26 +177,25 @@ def _marginal_and_covariance(
     ybar: ArrayLike, n_classes: int, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
     """The weighted mean of the samples' label shares (1/s on each of s labels), and the covariance of that mean."""
-    labels = np.asarray(ybar) if _is_index(ybar) else to_mask(ybar, n_classes)
+    labels = class_indices("ybar", ybar, n_classes) if _is_index(ybar) else to_mask(ybar, n_classes)
     n = len(labels)
     weight = sample_weights(sample_weight, n)
     weight = weight * (n / weight.sum())
-    if _is_index(labels):  # no (n, K) array: ten million labels fit
-        index = class_indices("ybar", labels, n_classes)
-        marginal = np.bincount(index, weights=weight, minlength=n_classes) / n
-        square = np.bincount(index, weights=weight**2, minlength=n_classes)
+    if labels.ndim == 1:  # no (n, K) array: ten million labels fit
+        marginal = np.bincount(labels, weights=weight, minlength=n_classes) / n
+        square = np.bincount(labels, weights=weight**2, minlength=n_classes)
         second = np.diag(square)
         everyone = marginal > 1 - 1e-12
     else:
-        mask = np.asarray(labels)
-        shares = mask / mask.sum(axis=1, keepdims=True)
+        shares = labels / labels.sum(axis=1, keepdims=True)
         marginal = weight @ shares / n
         square = weight**2 @ shares
         second = (shares * weight[:, None] ** 2).T @ shares
-        everyone = mask[weight > 0].all(axis=0)
+        everyone = labels[weight > 0].all(axis=0)
     if everyone.any():
-        raise InputError("ybar", "labels of at least two classes", f"one class, {everyone.argmax()}, for every sample",
-                         "a class that no sample can have teaches nothing; drop it")  # fmt: skip
+        one = f"one class, {everyone.argmax()}, for every sample"
+        remedy = "a class that no sample can have teaches nothing; drop it"
+        raise InputError("ybar", "labels of at least two classes", one, remedy)
     cross = np.outer(square, marginal)
     covariance = second - cross - cross.T + np.outer(marginal, marginal) * (weight**2).sum()
     return marginal, covariance / n**2
@@ -172,9 +215,5 @@ def _root_diagonal(covariance: FloatArray) -> FloatArray:
 
 def _jacobian(function: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:
     """Central differences, column by column; steps are relative, as the arguments are positive shares."""
-    columns = []
-    for j, step in enumerate(at * 1e-5):
-        shift = np.zeros_like(at)
-        shift[j] = step
-        columns.append((function(at + shift) - function(at - shift)) / (2 * step))
+    columns = [(function(at + shift) - function(at - shift)) / (2 * shift.sum()) for shift in np.diag(at * 1e-5)]
     return np.stack(columns, axis=1)

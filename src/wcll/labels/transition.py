@@ -125,9 +125,8 @@ def select_by_marginal(
     most = int(np.floor((have[share > 0] / share[share > 0]).min() + 1e-9))
     while n is None and (round_to_total(share, most) > have).any():  # rounding up may ask for one too many
         most -= 1
-    return pick_by_class(
-        labels, round_to_total(share, most if n is None else n), stream(random_state, "labels", "kept")
-    )
+    wanted = round_to_total(share, most if n is None else n)
+    return pick_by_class(labels, wanted, stream(random_state, "labels", "kept"))
 
 
 def selected_joint(transition: ArrayLike, target: ArrayLike, prior: ArrayLike) -> FloatArray:
@@ -158,24 +157,10 @@ def selected_joint(transition: ArrayLike, target: ArrayLike, prior: ArrayLike) -
     return joint
 
 
-@TRANSITIONS.add("uniform")
-def _uniform(sizes: FloatArray, *, random_state: RandomState) -> FloatArray:
-    return uniform_transition(len(sizes))
-
-
-@TRANSITIONS.add("inverse-size")
-def _inverse_size(sizes: FloatArray, *, random_state: RandomState) -> FloatArray:
-    return inverse_size_transition(sizes)
-
-
-@TRANSITIONS.add("biased-weak")
-def _biased_weak(sizes: FloatArray, *, random_state: RandomState) -> FloatArray:
-    return biased_transition(len(sizes), strength="weak", random_state=random_state)
-
-
-@TRANSITIONS.add("biased-strong")
-def _biased_strong(sizes: FloatArray, *, random_state: RandomState) -> FloatArray:
-    return biased_transition(len(sizes), strength="strong", random_state=random_state)
+TRANSITIONS.put("uniform", lambda sizes, **seed: uniform_transition(len(sizes)))
+TRANSITIONS.put("inverse-size", lambda sizes, **seed: inverse_size_transition(sizes))
+TRANSITIONS.put("biased-weak", lambda sizes, **seed: biased_transition(len(sizes), strength="weak", **seed))
+TRANSITIONS.put("biased-strong", lambda sizes, **seed: biased_transition(len(sizes), strength="strong", **seed))
 
 
 def make_transition(kind: str | ArrayLike, sizes: ArrayLike, *, random_state: RandomState = None) -> FloatArray:

@@ -53,11 +53,11 @@ class WeightContext:
 
     marginal: FloatArray  # observed shares of the labels
     n: float  # how many labels
-    pi_source: PiSource
-    sizes: ArrayLike | None
-    bias: float
-    beta: float
-    random_state: RandomState
+    pi_source: PiSource = "recovered"
+    sizes: ArrayLike | None = None
+    bias: float = 0.0
+    beta: float = 0.999
+    random_state: RandomState = None
 
     @cached_property
     def pi(self) -> FloatArray:
@@ -163,21 +163,13 @@ def class_weights(
 
 
 def weights_of_marginal(
-    scheme: str | ArrayLike,
-    marginal: FloatArray,
-    n: float,
-    *,
-    pi: PiSource = "recovered",
-    sizes: ArrayLike | None = None,
-    bias: float = 0.0,
-    beta: float = 0.999,
-    random_state: RandomState = None,
+    scheme: str | ArrayLike, marginal: FloatArray, n: float, *, pi: PiSource = "recovered", **options: Any
 ) -> ClassWeights:
-    """:func:`class_weights` from the shares ``marginal`` of ``n`` labels, for labels that come in parts."""
+    """:func:`class_weights`, with its options, from the shares ``marginal`` of ``n`` labels that come in parts."""
     if not isinstance(scheme, str):
         own = class_weights_array("weights", scheme, len(marginal))
         return ClassWeights(_mean_one(own, marginal), "array")
-    context = WeightContext(marginal, n, pi, sizes, bias, beta, random_state)
+    context = WeightContext(marginal, n, pi, **options)
     values = _mean_one(WEIGHTINGS[scheme](context), marginal)
     if "pi" not in vars(context):  # the scheme did not ask for it
         return ClassWeights(values, scheme)

@@ -61,23 +61,37 @@ class Batch:
     """A loss's checked arguments."""
 
     targets: Targets
-    weight: Tensor | None
-    reduction: Reduction
+    weight: Tensor | None = None
+    marginal: Tensor | None = None
 
 
 def prepare(
-    logits: Tensor, ybar: Labels, weight: Array | None = None, reduction: Reduction = "mean", *, name: str | None = None
+    logits: Tensor,
+    ybar: Labels,
+    weight: Array | None = None,
+    reduction: Reduction = "mean",
+    *,
+    marginal: Array | None = None,
+    means: str | None = None,
+    single: str | None = None,
 ) -> Batch:
     """Check what a loss was called with; ``Targets`` mark a batch that was checked before.
 
-    ``name`` names the loss if it is built on class means, so that no reduction but the mean makes sense.
+    ``means`` names a loss that is built on class means, so that no reduction but the mean makes sense; ``single`` one
+    that is defined for one label a sample.
     """
     choice("reduction", reduction, get_args(Reduction))
-    if name is not None and reduction != "mean":
+    if means is not None and reduction != "mean":
         remedy = "it is built on class means over the batch, which no single sample has"
-        raise InputError("reduction", f"'mean' for loss {name!r}", repr(reduction), remedy)
-    if isinstance(ybar, Targets):
-        return Batch(ybar, None if weight is None else _beside(logits, "weight", weight), reduction)
+        raise InputError("reduction", f"'mean' for loss {means!r}", repr(reduction), remedy)
+    targets = ybar if isinstance(ybar, Targets) else _checked_targets(logits, ybar)
+    weight = checked_per_class("weight", weight, logits, ybar)
+    if single is not None:
+        targets.single(single)
+    return Batch(targets, weight, checked_per_class("marginal", marginal, logits, ybar))
+
+
+def _checked_targets(logits: Tensor, ybar: Tensor) -> Targets:
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise InputTypeError("logits", "a floating-point tensor", getattr(logits, "dtype", type(logits).__name__))
     if logits.ndim < 2 or logits.shape[-1] < 2:
@@ -86,7 +100,7 @@ def prepare(
     if len(targets) != logits.shape[-2]:
         raise InputError("ybar", f"{logits.shape[-2]} samples as in logits", len(targets))
     _check_runs("ybar", targets.mask.shape[:-2], logits)
-    return Batch(targets, None if weight is None else per_class("weight", weight, logits), reduction)
+    return targets
 
 
 def per_class(argument: str, values: Array, logits: Tensor) -> Tensor:

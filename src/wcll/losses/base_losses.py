@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wcll.checks import InputError
 from wcll.losses.softmax import log_softmax, softmax
+from wcll.losses.spec import autograd
 from wcll.registry import Functions
 
 BaseLoss = Callable[[Tensor], Tensor]
@@ -67,10 +68,7 @@ def base_gradient(base: Base, logits: Tensor, p: Tensor, coefficients: Tensor) -
         return torch.addcmul(-coefficients, p, coefficients.sum(-1, keepdim=True))
     if base == "mae" or base is mae:
         return 2 * p * ((coefficients * p).sum(-1, keepdim=True) - coefficients)
-    with torch.enable_grad():
-        leaf = logits.detach().requires_grad_()
-        (found,) = torch.autograd.grad((coefficients * base_loss(base)(leaf)).sum(), leaf)
-    return found
+    return autograd(lambda leaf, _: coefficients * base_loss(base)(leaf))(logits, p, None)
 
 
 def base_loss(base: Base) -> BaseLoss:

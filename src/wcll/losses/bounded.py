@@ -67,8 +67,7 @@ def mae(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return free(logits, ybar, weight=weight, base=base_losses.mae, reduction=reduction)
 
 
-class MAELoss(LossModule):
-    spec = LOSSES["mae"]
+class MAELoss(LossModule, loss="mae"): ...
 
 
 @LOSSES.add("mse", title="MSE", paper=PAPER, equation=ESTIMATOR, several=True)
@@ -118,8 +117,7 @@ def mse(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return free(logits, ybar, weight=weight, base=base_losses.mse, reduction=reduction)
 
 
-class MSELoss(LossModule):
-    spec = LOSSES["mse"]
+class MSELoss(LossModule, loss="mse"): ...
 
 
 @LOSSES.add("gce", title="GCE", paper=PAPER, equation=ESTIMATOR, several=True)
@@ -173,8 +171,7 @@ def gce(
     return free(logits, ybar, weight=weight, base=partial(base_losses.gce, q=q), reduction=reduction)
 
 
-class GCELoss(LossModule):
-    spec = LOSSES["gce"]
+class GCELoss(LossModule, loss="gce"): ...
 
 
 @LOSSES.add("phuber", title="PHuber", paper=PAPER, equation=ESTIMATOR, several=True)
@@ -229,5 +226,4 @@ def phuber(
     return free(logits, ybar, weight=weight, base=partial(base_losses.phuber, tau=tau), reduction=reduction)
 
 
-class PHuberLoss(LossModule):
-    spec = LOSSES["phuber"]
+class PHuberLoss(LossModule, loss="phuber"): ...

@@ -15,7 +15,6 @@ from wcll.losses.targets import Reduction, Targets, reduce_pairs, sample_factor
 
 GAO = "Gao, Zhang: Discriminative complementary-label learning with weighted loss (ICML 2021)"
 LIU = "Liu, Cao, Zhang, Feng, An: Consistent complementary-label learning via order-preserving losses (AISTATS 2023)"
-TABLE1 = Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False)
 
 OP_W_MAX_INVERSE = 50.0  # exp(50) already decides the softmax; 1/q itself reaches infinity
 
@@ -41,7 +40,7 @@ def _through_softmax(p: Tensor, slope: Tensor, targets: Targets, weight: Tensor 
     return sample_factor(p, targets, weight) * torch.addcmul(scaled, p, scaled.sum(-1, keepdim=True), value=-1)
 
 
-@LOSSES.add("l-uw", title="L-UW", paper=GAO, equation="Eq. 7", table1=TABLE1, gradient=_l_uw_gradient)
+@LOSSES.add("l-uw", title="L-UW", paper=GAO, equation="Eq. 7", table1=Table1(), gradient=_l_uw_gradient)
 def l_uw(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Cross-entropy of a second softmax, which turns class probabilities into those of the label.
 
@@ -84,16 +83,14 @@ def l_uw(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction
     >>> l_uw(logits, torch.tensor([1, 0]))
     tensor(0.9551)
     """
-    batch = prepare(logits, ybar, weight, reduction)
-    batch.targets.single("l-uw")
+    batch = prepare(logits, ybar, weight, reduction, single="l-uw")
     return reduce_pairs(-(1 - logits.softmax(-1)).log_softmax(-1), batch.targets, batch.weight, reduction)
 
 
-class LUWLoss(LossModule):
-    spec = LOSSES["l-uw"]
+class LUWLoss(LossModule, loss="l-uw"): ...
 
 
-@LOSSES.add("l-w", title="L-W", paper=GAO, equation="Eq. 8", table1=TABLE1, gradient=_l_w_gradient)
+@LOSSES.add("l-w", title="L-W", paper=GAO, equation="Eq. 8", table1=Table1(), gradient=_l_w_gradient)
 def l_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""L-UW weighted by how little the model believes in the label.
 
@@ -134,15 +131,13 @@ def l_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     >>> l_w(logits, torch.tensor([1, 0]))
     tensor(1.3556)
     """
-    batch = prepare(logits, ybar, weight, reduction)
-    batch.targets.single("l-w")
+    batch = prepare(logits, ybar, weight, reduction, single="l-w")
     rest = 1 - logits.softmax(-1)
     per_label = -(1 + rest / (logits.shape[-1] - 1)) * rest.log_softmax(-1)
     return reduce_pairs(per_label, batch.targets, batch.weight, reduction)
 
 
-class LWLoss(LossModule):
-    spec = LOSSES["l-w"]
+class LWLoss(LossModule, loss="l-w"): ...
 
 
 @LOSSES.add("op", title="OP", paper=LIU, equation="order-preserving loss", link="scores")
@@ -188,13 +183,11 @@ def op(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: 
     >>> op(logits, torch.tensor([1, 0]))
     tensor(0.8103)
     """
-    batch = prepare(logits, ybar, weight, reduction)
-    batch.targets.single("op")
+    batch = prepare(logits, ybar, weight, reduction, single="op")
     return reduce_pairs(-(-logits).log_softmax(-1), batch.targets, batch.weight, reduction)
 
 
-class OPLoss(LossModule):
-    spec = LOSSES["op"]
+class OPLoss(LossModule, loss="op"): ...
 
 
 @LOSSES.add("op-w", title="OP-W", paper=LIU, equation="weighted order-preserving loss", link="scores")
@@ -241,13 +234,11 @@ def op_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction
     >>> op_w(logits, torch.tensor([1, 0]))
     tensor(0.0015)
     """
-    batch = prepare(logits, ybar, weight, reduction)
-    batch.targets.single("op-w")
+    batch = prepare(logits, ybar, weight, reduction, single="op-w")
     log_q = (-logits).log_softmax(-1)
     inverse = torch.exp((-log_q).clamp(max=math.log(OP_W_MAX_INVERSE)))
     own = logits.softmax(-1) * (1 + inverse).softmax(-1) + 1e-6
     return reduce_pairs(-own * log_q, batch.targets, batch.weight, reduction)
 
 
-class OPWLoss(LossModule):
-    spec = LOSSES["op-w"]
+class OPWLoss(LossModule, loss="op-w"): ...

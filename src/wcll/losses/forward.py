@@ -39,7 +39,7 @@ def _log_likelihood(transition: Transition, index: Tensor) -> Tensor:
     paper="Yu, Liu, Gong, Tao: Learning with biased complementary labels (ECCV 2018)",
     equation="forward correction",
     several=True,
-    table1=Table1(complementary_labels=True, any_loss=False, any_model=False, class_imbalance=False),
+    table1=Table1(any_loss=False, any_model=False),
     gradient=_gradient,
 )
 def forward(
@@ -109,5 +109,4 @@ def forward(
     return reduce_pairs(per_label, batch.targets, batch.weight, reduction)
 
 
-class ForwardLoss(LossModule):
-    spec = LOSSES["forward"]
+class ForwardLoss(LossModule, loss="forward"): ...

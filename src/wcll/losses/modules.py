@@ -11,19 +11,19 @@ from torch import Tensor, nn
 
 from wcll.checks import InputError, choice
 from wcll.losses.arguments import Labels, Transition
-from wcll.losses.spec import LossSpec
+from wcll.losses.spec import LOSSES, LossSpec
 
 
 class LossModule(nn.Module):
     """A loss with its keywords fixed; arrays among them are buffers and move with ``.to(device)``.
 
-    A subclass names its loss and inherits the rest; it is documented by the loss's function.
+    A subclass names its loss, or has a ``spec`` of its own, and inherits the rest; it is documented by the loss's
+    function.
 
     Examples
     --------
-    >>> from wcll.losses import LOSSES, LossModule
-    >>> class PairwiseLoss(LossModule):
-    ...     spec = LOSSES["pc"]
+    >>> from wcll.losses import LossModule
+    >>> class PairwiseLoss(LossModule, loss="pc"): ...
     >>> loss = PairwiseLoss(weight=[0.5, 1.0, 1.5], surrogate="ramp")
     >>> loss, loss.weight
     (PairwiseLoss(surrogate='ramp'), tensor([0.5000, 1.0000, 1.5000], dtype=torch.float64))
@@ -32,8 +32,10 @@ class LossModule(nn.Module):
     spec: ClassVar[LossSpec]
     __signature__: ClassVar[inspect.Signature]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, loss: str | None = None) -> None:
         super().__init_subclass__()
+        if loss is not None:
+            cls.spec = LOSSES[loss]
         cls.__doc__ = cls.__doc__ or cls.spec.function.__doc__
         cls.__signature__ = inspect.Signature(list(cls.spec.parameters.values()))
 

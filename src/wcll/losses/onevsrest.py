@@ -37,7 +37,7 @@ def _shares(k: int, variant: str) -> tuple[float, float]:
     paper="Gao, Xu, Zhang: Unbiased risk estimator to multi-labeled complementary label learning (IJCAI 2023)",
     equation="Eq. 9 (unbiased), Eq. 12 (gdf)",
     link="sigmoid",
-    table1=Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False),
+    table1=Table1(),
     gradient=_ml_cll_gradient,
 )
 def ml_cll(
@@ -94,17 +94,15 @@ def ml_cll(
     >>> ml_cll(logits, torch.tensor([1, 0]))
     tensor(2.1064)
     """
-    batch = prepare(logits, ybar, weight, reduction)
+    batch = prepare(logits, ybar, weight, reduction, single="ml-cll")
     choice("variant", variant, ("unbiased", "gdf"))
-    batch.targets.single("ml-cll")
     a, b = _shares(logits.shape[-1], variant)
     other = a * softplus(-logits) + b * softplus(logits)
     per_sample = torch.where(batch.targets.mask, softplus(logits), other).sum(-1)
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-class MLCLLLoss(LossModule):
-    spec = LOSSES["ml-cll"]
+class MLCLLLoss(LossModule, loss="ml-cll"): ...
 
 
 @LOSSES.add(
@@ -160,7 +158,7 @@ def scarce(logits: Tensor, ybar: Labels, *, prior: Array, reduction: Reduction =
     >>> scarce(logits, torch.tensor([1, 0]), prior=[0.3, 0.4, 0.3])
     tensor(1.2535)
     """
-    batch = prepare(logits, ybar, None, reduction, name="scarce")
+    batch = prepare(logits, ybar, None, reduction, means="scarce")
     share = checked_per_class("prior", prior, logits, ybar)
     assert share is not None
     sample_weight = batch.targets.sample_weight
@@ -175,5 +173,4 @@ def scarce(logits: Tensor, ybar: Labels, *, prior: Array, reduction: Reduction =
     return ((is_not + might_be.abs()) * (count > 0)).sum(-1)
 
 
-class SCARCELoss(LossModule):
-    spec = LOSSES["scarce"]
+class SCARCELoss(LossModule, loss="scarce"): ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from wcll.checks import non_negative
-from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
+from wcll.losses.arguments import Array, Labels, prepare
 from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES
@@ -61,23 +61,15 @@ def cross_entropy(logits: Tensor, y: Labels, *, weight: Array | None = None, red
     >>> cross_entropy(logits, torch.tensor([0, 2]))
     tensor(0.3955)
     """
-    batch = prepare(logits, y, weight, reduction)
-    batch.targets.single("cross-entropy")
+    batch = prepare(logits, y, weight, reduction, single="cross-entropy")
     return reduce_pairs(-logits.log_softmax(-1), batch.targets, batch.weight, reduction)
 
 
-class CrossEntropyLoss(LossModule):
-    spec = LOSSES["cross-entropy"]
+class CrossEntropyLoss(LossModule, loss="cross-entropy"): ...
 
 
 def _adjusted_gradient(
-    logits: Tensor,
-    p: Tensor,
-    targets: Targets,
-    *,
-    marginal: Tensor,
-    weight: Tensor | None = None,
-    tau: float = 1.0,
+    logits: Tensor, p: Tensor, targets: Targets, *, marginal: Tensor, weight: Tensor | None = None, tau: float = 1.0
 ) -> Tensor:
     """softmax(f + tau log m) - e_y: cross-entropy's at the adjusted logits."""
     return _gradient(logits, softmax(_adjusted(logits, marginal, tau)), targets, weight=weight)
@@ -151,13 +143,10 @@ def logit_adjusted(
     >>> logit_adjusted(logits, torch.tensor([0, 2]), marginal=[0.6, 0.3, 0.1])
     tensor(0.7738)
     """
-    batch = prepare(logits, y, weight, reduction)
-    batch.targets.single("logit-adjusted")
-    share = checked_per_class("marginal", marginal, logits, y)
-    assert share is not None
-    adjusted = _adjusted(logits, share, non_negative("tau", tau))
+    batch = prepare(logits, y, weight, reduction, marginal=marginal, single="logit-adjusted")
+    assert batch.marginal is not None
+    adjusted = _adjusted(logits, batch.marginal, non_negative("tau", tau))
     return reduce_pairs(-adjusted.log_softmax(-1), batch.targets, batch.weight, reduction)
 
 
-class LogitAdjustedLoss(LossModule):
-    spec = LOSSES["logit-adjusted"]
+class LogitAdjustedLoss(LossModule, loss="logit-adjusted"): ...

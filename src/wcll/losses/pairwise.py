@@ -34,7 +34,7 @@ def _gradient(
     paper="Ishida, Niu, Hu, Sugiyama: Learning from complementary labels (NeurIPS 2017)",
     equation="pairwise comparison",
     link="scores",
-    table1=Table1(complementary_labels=True, any_loss=False, any_model=True, class_imbalance=False),
+    table1=Table1(any_loss=False),
     gradient=_gradient,
 )
 def pc(
@@ -93,15 +93,13 @@ def pc(
     >>> pc(logits, torch.tensor([1, 0]))
     tensor(0.3881)
     """
-    batch = prepare(logits, ybar, weight, reduction)
+    batch = prepare(logits, ybar, weight, reduction, single="pc")
     choice("surrogate", surrogate, ("sigmoid", "ramp"))
     k = logits.shape[-1]
-    batch.targets.single("pc")
     lead = batch.targets.named(logits).unsqueeze(-1) - logits  # f_ybar - f_k
     losses = lead.sigmoid() if surrogate == "sigmoid" else 0.5 * (1 + lead).clamp(0, 2)
     others = losses.sum(-1) - 0.5  # the label against itself counts 1/2
     return reduce_samples((k - 1) * others - k * (k - 1) / 2 + (k - 1), batch.targets, batch.weight, reduction)
 
 
-class PCLoss(LossModule):
-    spec = LOSSES["pc"]
+class PCLoss(LossModule, loss="pc"): ...

@@ -14,21 +14,17 @@ from wcll.losses.targets import Targets
 Correction = Callable[[Tensor, Targets], Tensor]  #: from partial risks (..., 1, k) to the factors of their gradients
 
 
-def coefficients(
-    logits: Tensor, batch: Batch, transition: Array | Transition | None, marginal: Tensor | None
-) -> Tensor:
+def coefficients(logits: Tensor, batch: Batch, transition: Array | Transition | None) -> Tensor:
     """What multiplies l_k(x_i) in the risk: the pair weights of i times row ybar of the inverse of Q; (..., n, k)."""
-    pairs = batch.targets.class_pairs(logits, batch.weight, marginal)
+    pairs = batch.targets.class_pairs(logits, batch.weight, batch.marginal)
     if transition is None:  # the inverse of the uniform Q is 11' - (K-1) I
         return pairs.sum(-1, keepdim=True) - (logits.shape[-1] - 1) * pairs
     return pairs @ as_transition(transition, logits).inverse
 
 
-def partial_risks(
-    logits: Tensor, batch: Batch, base: Base, transition: Array | Transition | None, marginal: Tensor | None
-) -> Tensor:
+def partial_risks(logits: Tensor, batch: Batch, base: Base, transition: Array | Transition | None) -> Tensor:
     """Estimates of P(y=k) E[l_k | y=k] for the ordinary classes k: (..., k)."""
-    return (coefficients(logits, batch, transition, marginal) * base_loss(base)(logits)).sum(-2)
+    return (coefficients(logits, batch, transition) * base_loss(base)(logits)).sum(-2)
 
 
 def ascend(risks: Tensor, batch: Batch) -> Tensor:
@@ -58,7 +54,7 @@ def risk_gradient(
 
     Its arguments were checked when it was bound.
     """
-    factors = coefficients(logits, Batch(targets, weight, "mean"), transition, marginal)
+    factors = coefficients(logits, Batch(targets, weight, marginal), transition)
     if correction is not None:
         risks = (factors * base_loss(base)(logits)).sum(-2, keepdim=True)
         factors = factors * correction(risks, targets)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wcll.checks import choice
 from wcll.losses import base_losses
-from wcll.losses.arguments import Array, Labels, Transition, as_transition, checked_per_class, prepare
+from wcll.losses.arguments import Array, Labels, Transition, as_transition, prepare
 from wcll.losses.base_losses import Base
 from wcll.losses.modules import LossModule
 from wcll.losses.risks import ascend, ascent, partial_risks, risk_gradient
@@ -40,7 +40,7 @@ def _robust(base: str, transition: Transition | None) -> Base:
     paper="Ishiguro, Ishida, Sugiyama: Learning from noisy complementary labels with robust losses (IEICE 2022)",
     equation="robust backward correction",
     several=True,
-    table1=Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False),
+    table1=Table1(),
     gradient=_gradient,
 )
 def ncll(
@@ -107,13 +107,10 @@ def ncll(
     >>> ncll(logits, torch.tensor([1, 0]), marginal=[0.3, 0.4, 0.3])
     tensor(0.5444)
     """
-    batch = prepare(logits, ybar, weight, reduction, name="ncll")
+    batch = prepare(logits, ybar, weight, reduction, marginal=marginal, means="ncll")
     choice("base", base, ("mae", "weighted-mae", "gce", "symmetric"))
     transition = None if transition is None else as_transition(transition, logits)
-    robust = _robust(base, transition)
-    marginal = checked_per_class("marginal", marginal, logits, ybar)
-    return ascend(partial_risks(logits, batch, robust, transition, marginal), batch)
+    return ascend(partial_risks(logits, batch, _robust(base, transition), transition), batch)
 
 
-class NCLLLoss(LossModule):
-    spec = LOSSES["ncll"]
+class NCLLLoss(LossModule, loss="ncll"): ...

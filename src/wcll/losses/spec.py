@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -37,23 +38,19 @@ class Context:
 
     def beside(self, like: Tensor) -> Context:
         """The context checked once and put beside logits such as ``like``, so that no step has to."""
-        vectors = {
-            name: per_class(name, getattr(self, name), like)
-            for name in ("weight", "marginal", "prior", "pi")
-            if getattr(self, name) is not None
-        }
-        matrix = None if self.transition is None else as_transition(self.transition, like)
-        return Context(transition=matrix, **vectors)
+        known = {name: value for name, value in vars(self).items() if value is not None}
+        matrix = as_transition(known.pop("transition"), like) if "transition" in known else None
+        return Context(transition=matrix, **{name: per_class(name, value, like) for name, value in known.items()})
 
 
 @dataclass(frozen=True)
 class Table1:
     """The columns of the paper's table 1 (``None``: the paper's table has no such row)."""
 
-    complementary_labels: bool
-    any_loss: bool
-    any_model: bool
-    class_imbalance: bool
+    complementary_labels: bool = True
+    any_loss: bool = True
+    any_model: bool = True
+    class_imbalance: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,21 +58,21 @@ class LossSpec:
     """A registered loss."""
 
     name: str
-    title: str
     function: LossFunction
+    title: str
     paper: str
     equation: str  #: where the paper states it, as far as we could verify
-    several: bool  #: defined for several labels a sample
-    link: Link  #: how outputs become class probabilities; "scores": they do not
-    table1: Table1 | None
-    revision: int  #: raised when the numbers change
-    labels: Literal["complementary", "ordinary"]
+    several: bool = False  #: defined for several labels a sample
+    link: Link = "softmax"  #: how outputs become class probabilities; "scores": they do not
+    table1: Table1 | None = None
+    revision: int = 1  #: raised when the numbers change
+    labels: Literal["complementary", "ordinary"] = "complementary"
     gradient: LossFunction | None = None  #: d loss / d logits in closed form, where somebody wrote it
 
     @staticmethod
     def own(function: LossFunction) -> LossSpec:
         """A user's function of logits (1, n, k) and targets to a loss of shape (1,), as if it were registered."""
-        return LossSpec("own", "own", _one_run(function), "", "", True, "softmax", None, 1, "complementary")
+        return LossSpec("own", _one_run(function), "own", paper="", equation="", several=True)
 
     @property
     def context(self) -> dict[str, bool]:
@@ -114,7 +111,7 @@ class LossSpec:
             pi=marginal if weights is None or weights.pi is None else weights.pi,
         )
 
-    def bind(self, context: Context, **options: Any) -> BoundLoss:
+    def bind(self, context: Context, **options: Any) -> partial[Tensor]:
         """The loss as a function of logits and targets alone, its keywords taken from the context.
 
         >>> from wcll.losses import LOSSES
@@ -138,10 +135,7 @@ class LossSpec:
         It is the gradient of the sum over runs, so every run's is its own.
         """
         loss = self.bind(context, **options)  # checks both
-        if self.gradient is None:
-            return autograd(loss)
-        keywords = {name: getattr(context, name) for name in self.context}
-        return partial(self.gradient, **keywords, **options)
+        return autograd(loss) if self.gradient is None else partial(self.gradient, **loss.keywords)
 
     @cached_property
     def parameters(self) -> dict[str, inspect.Parameter]:
@@ -167,7 +161,8 @@ def _one_run(function: LossFunction) -> BoundLoss:
 
     def loss(logits: Tensor, targets: Targets) -> Tensor:
         if logits.ndim > 3:
-            return torch.stack([loss(one, _group(targets, g)) for g, one in enumerate(logits)])
+            # targets are (groups, 1, n, ...) as logits are
+            return torch.stack([loss(one, targets.each(itemgetter((g, 0)))) for g, one in enumerate(logits)])
         value = function(logits, targets)
         if not isinstance(value, Tensor) or value.shape != (1,):
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
@@ -177,35 +172,14 @@ def _one_run(function: LossFunction) -> BoundLoss:
     return loss
 
 
-def _group(targets: Targets, g: int) -> Targets:
-    """The targets (n, ...) of one group among (groups, 1, n, ...)."""
-    index = None if targets.index is None else targets.index[g, 0]
-    weight = None if targets.sample_weight is None else targets.sample_weight[g, 0]
-    return Targets(targets.mask[g, 0], index, weight, targets.mass)
-
-
 class Losses(Registry[LossSpec]):
     """Losses by name; adding one means writing its function, here decorated, and nothing else."""
 
-    def add(
-        self,
-        name: str,
-        *,
-        title: str,
-        paper: str,
-        equation: str,
-        several: bool = False,
-        link: Link = "softmax",
-        table1: Table1 | None = None,
-        revision: int = 1,
-        labels: Literal["complementary", "ordinary"] = "complementary",
-        gradient: LossFunction | None = None,
-    ) -> Callable[[F], F]:
+    def add(self, name: str, **facts: Any) -> Callable[[F], F]:
         """Decorator: register the function with the facts that :class:`LossSpec` lists."""
 
         def register(function: F) -> F:
-            facts = (paper, equation, several, link, table1, revision, labels, gradient)
-            self.put(name, LossSpec(name, title, function, *facts))
+            self.put(name, LossSpec(name, function, **facts))
             return function
 
         return register

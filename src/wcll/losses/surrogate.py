@@ -59,8 +59,7 @@ def scl_nl(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reducti
     return reduce_pairs(-log_complement(logits), batch.targets, batch.weight, reduction)
 
 
-class SCLNLLoss(LossModule):
-    spec = LOSSES["scl-nl"]
+class SCLNLLoss(LossModule, loss="scl-nl"): ...
 
 
 @LOSSES.add("scl-exp", title="SCL-EXP", paper=PAPER, equation="Eqs. 10-12", several=True)
@@ -108,8 +107,7 @@ def scl_exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduct
     return reduce_pairs(logits.softmax(-1).exp(), batch.targets, batch.weight, reduction)
 
 
-class SCLEXPLoss(LossModule):
-    spec = LOSSES["scl-exp"]
+class SCLEXPLoss(LossModule, loss="scl-exp"): ...
 
 
 def log_complement(logits: Tensor) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -28,6 +29,8 @@ class Targets:
     index: Tensor | None = None  #: (..., n) the label, where every sample has just one
     sample_weight: Tensor | None = None  #: (..., n), of mean 1 over the training set
     mass: float = 1.0  #: the mean of the sample weights before they were scaled: how many samples one stands for
+    _shares: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _sums: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
     def of(ybar: Tensor, n_classes: int, sample_weight: Tensor | None = None, mass: float = 1.0) -> Targets:
@@ -54,18 +57,17 @@ class Targets:
 
     def __getitem__(self, rows: Tensor | slice) -> Targets:
         """The targets of some samples."""
-        return Targets(
-            self.mask[..., rows, :],
-            None if self.index is None else self.index[..., rows],
-            None if self.sample_weight is None else self.sample_weight[..., rows],
-            self.mass,
-        )
+        return self.each(lambda part: part[..., rows, :] if part is self.mask else part[..., rows])
 
     def to(self, device: torch.device) -> Targets:
         """The same targets on a device."""
-        index = None if self.index is None else self.index.to(device)
-        weight = None if self.sample_weight is None else self.sample_weight.to(device)
-        return Targets(self.mask.to(device), index, weight, self.mass)
+        return self.each(lambda part: part.to(device))
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Targets:
+        """The same change made to every tensor."""
+        index = None if self.index is None else change(self.index)
+        weight = None if self.sample_weight is None else change(self.sample_weight)
+        return Targets(change(self.mask), index, weight, self.mass)
 
     def __len__(self) -> int:
         return self.mask.shape[-2]
@@ -94,10 +96,6 @@ class Targets:
             shares = self.mask.to(like.dtype)
             self._shares[like.dtype] = shares if self.index is not None else shares / self.size.unsqueeze(-1)
         return self._shares[like.dtype]
-
-    @cached_property
-    def _shares(self) -> dict[torch.dtype, Tensor]:
-        return {}
 
     def named(self, values: Tensor) -> Tensor:
         """Sum of ``values`` (..., n, k) over each sample's labels: (..., n)."""
@@ -129,10 +127,6 @@ class Targets:
         if like.dtype not in self._sums:
             self._sums[like.dtype] = self.pairs(like, None).sum(-2)
         return self._sums[like.dtype]
-
-    @cached_property
-    def _sums(self) -> dict[torch.dtype, Tensor]:
-        return {}
 
 
 def present(total: Tensor) -> Tensor:
@@ -180,8 +174,6 @@ def reduce_pairs(per_class: Tensor, targets: Targets, weight: Tensor | None, red
 
 def apply_reduction(per_sample: Tensor, reduction: Reduction) -> Tensor:
     """``"mean"`` and ``"sum"`` over the samples of each run, or the samples themselves."""
-    if reduction == "mean":
-        return per_sample.mean(-1)
-    if reduction == "sum":
-        return per_sample.sum(-1)
-    return per_sample
+    if reduction == "none":
+        return per_sample
+    return per_sample.mean(-1) if reduction == "mean" else per_sample.sum(-1)

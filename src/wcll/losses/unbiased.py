@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from wcll.checks import non_negative
-from wcll.losses.arguments import Array, Labels, Transition, checked_per_class, prepare
+from wcll.losses.arguments import Array, Labels, Transition, prepare
 from wcll.losses.base_losses import Base, base_loss
 from wcll.losses.modules import LossModule
 from wcll.losses.risks import ascend, ascent, coefficients, partial_risks, risk_gradient
@@ -16,7 +16,6 @@ from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, apply_reduction
 
 PAPER = "Ishida, Niu, Menon, Sugiyama: Complementary-label learning for arbitrary losses and models (ICML 2019)"
-TABLE1 = Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=False)
 
 
 def _nn_gradient(logits: Tensor, p: Tensor, targets: Targets, *, beta: float = 0.0, **keywords: Any) -> Tensor:
@@ -28,7 +27,7 @@ _ga_gradient = partial(risk_gradient, correction=ascent)
 
 
 @LOSSES.add(
-    "free", title="FREE", paper=PAPER, equation="Theorem 1", several=True, table1=TABLE1, gradient=risk_gradient
+    "free", title="FREE", paper=PAPER, equation="Theorem 1", several=True, table1=Table1(), gradient=risk_gradient
 )
 def free(
     logits: Tensor,
@@ -99,18 +98,17 @@ def free(
     >>> free(logits, torch.tensor([1, 0]), transition=q, base="mae")
     tensor(0.2993)
     """
-    batch = prepare(logits, ybar, weight, reduction, name=None if marginal is None else "free")
-    factors = coefficients(logits, batch, transition, checked_per_class("marginal", marginal, logits, ybar))
-    per_sample = (factors * base_loss(base)(logits)).sum(-1)
+    means = None if marginal is None else "free"
+    batch = prepare(logits, ybar, weight, reduction, marginal=marginal, means=means)
+    per_sample = (coefficients(logits, batch, transition) * base_loss(base)(logits)).sum(-1)
     return apply_reduction(per_sample * len(batch.targets), reduction)
 
 
-class FREELoss(LossModule):
-    spec = LOSSES["free"]
+class FREELoss(LossModule, loss="free"): ...
 
 
 @LOSSES.add(
-    "nn", title="NN", paper=PAPER, equation="the max operator", several=True, table1=TABLE1, gradient=_nn_gradient
+    "nn", title="NN", paper=PAPER, equation="the max operator", several=True, table1=Table1(), gradient=_nn_gradient
 )
 def nn(
     logits: Tensor,
@@ -177,16 +175,14 @@ def nn(
     tensor(1.0613)
     """
     non_negative("beta", beta)
-    batch = prepare(logits, ybar, weight, reduction, name="nn")
-    marginal = checked_per_class("marginal", marginal, logits, ybar)
-    return partial_risks(logits, batch, base, transition, marginal).clamp(min=-beta).sum(-1)
+    batch = prepare(logits, ybar, weight, reduction, marginal=marginal, means="nn")
+    return partial_risks(logits, batch, base, transition).clamp(min=-beta).sum(-1)
 
 
-class NNLoss(LossModule):
-    spec = LOSSES["nn"]
+class NNLoss(LossModule, loss="nn"): ...
 
 
-@LOSSES.add("ga", title="GA", paper=PAPER, equation="Algorithm 1", several=True, table1=TABLE1, gradient=_ga_gradient)
+@LOSSES.add("ga", title="GA", paper=PAPER, equation="Algorithm 1", several=True, table1=Table1(), gradient=_ga_gradient)
 def ga(
     logits: Tensor,
     ybar: Labels,
@@ -252,10 +248,8 @@ def ga(
     >>> ga(logits, torch.tensor([1, 0]), marginal=[0.3, 0.4, 0.3])
     tensor(0.8000)
     """
-    batch = prepare(logits, ybar, weight, reduction, name="ga")
-    marginal = checked_per_class("marginal", marginal, logits, ybar)
-    return ascend(partial_risks(logits, batch, base, transition, marginal), batch)
+    batch = prepare(logits, ybar, weight, reduction, marginal=marginal, means="ga")
+    return ascend(partial_risks(logits, batch, base, transition), batch)
 
 
-class GALoss(LossModule):
-    spec = LOSSES["ga"]
+class GALoss(LossModule, loss="ga"): ...

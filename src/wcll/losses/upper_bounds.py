@@ -21,8 +21,10 @@ def _scale(logits: Tensor, targets: Targets) -> Tensor | float:
     return others if targets.index is not None else others / targets.size.to(logits.dtype)
 
 
-def _of_samples(scale: Tensor | float) -> Tensor | float:
-    return scale.unsqueeze(-1) if isinstance(scale, Tensor) else scale
+def _factor(logits: Tensor, targets: Targets, weight: Tensor | None) -> Tensor | float:
+    """What multiplies the gradient of each sample, (..., n, 1) or one number."""
+    scale = _scale(logits, targets)
+    return (scale.unsqueeze(-1) if isinstance(scale, Tensor) else scale) * sample_factor(logits, targets, weight)
 
 
 def _remaining(logits: Tensor, targets: Targets) -> Tensor:
@@ -33,16 +35,14 @@ def _remaining(logits: Tensor, targets: Targets) -> Tensor:
 def _log_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
     """The softmax over all classes less the one over those that are left."""
     left = softmax(logits - FAR * targets.share(logits))  # as good as minus infinity, and faster to fill in
-    scale = _of_samples(_scale(logits, targets)) * sample_factor(logits, targets, weight)
-    return scale * (p - left)
+    return _factor(logits, targets, weight) * (p - left)
 
 
 def _exp_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
     """With P the probability that is left: e^-P p_j (P - [j is left])."""
     left = p.masked_fill(targets.mask, 0.0)
     total = left.sum(-1, keepdim=True)
-    scale = _of_samples(_scale(logits, targets)) * sample_factor(logits, targets, weight)
-    return scale * torch.exp(-total) * (p * total - left)
+    return _factor(logits, targets, weight) * torch.exp(-total) * (p * total - left)
 
 
 @LOSSES.add("log", title="LOG", paper=PAPER, equation="Section 4.3", several=True, gradient=_log_gradient)
@@ -96,8 +96,7 @@ def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-class LOGLoss(LossModule):
-    spec = LOSSES["log"]
+class LOGLoss(LossModule, loss="log"): ...
 
 
 @LOSSES.add("exp", title="EXP", paper=PAPER, equation="Section 4.3", several=True, gradient=_exp_gradient)
@@ -147,5 +146,4 @@ def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-class EXPLoss(LossModule):
-    spec = LOSSES["exp"]
+class EXPLoss(LossModule, loss="exp"): ...

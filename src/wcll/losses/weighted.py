@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from torch import Tensor
 
@@ -19,19 +19,12 @@ Reading = Literal["eq9", "algorithm1", "eq12", "eq10"]
 
 
 def _gradient(
-    logits: Tensor,
-    p: Tensor,
-    targets: Targets,
-    *,
-    weight: Tensor,
-    pi: Tensor | None = None,
-    reading: Reading = "eq9",
-    base: Base = "ce",
+    logits: Tensor, p: Tensor, targets: Targets, *, pi: Tensor | None, reading: Reading = "eq9", **keywords: Any
 ) -> Tensor:
     """Eq. 9 is FREE with weighted samples; the other readings by autograd."""
     if reading == "eq9":
-        return risk_gradient(logits, p, targets, weight=weight, base=base)
-    return autograd(partial(wcll, weight=weight, pi=pi, reading=reading, base=base))(logits, p, targets)
+        return risk_gradient(logits, p, targets, **keywords)
+    return autograd(partial(wcll, pi=pi, reading=reading, **keywords))(logits, p, targets)
 
 
 @LOSSES.add(
@@ -40,7 +33,7 @@ def _gradient(
     paper="Wei, Zhou, Li, Xu: Class-imbalanced complementary-label learning via weighted loss (Neural Networks 2023)",
     equation="Eq. 9 (default), Algorithm 1, Eq. 12, Eq. 10",
     several=True,
-    table1=Table1(complementary_labels=True, any_loss=True, any_model=True, class_imbalance=True),
+    table1=Table1(class_imbalance=True),
     gradient=_gradient,
 )
 def wcll(
@@ -113,7 +106,7 @@ def wcll(
     tensor(0.3523)
     """
     choice("reading", reading, get_args(Reading))
-    batch = prepare(logits, ybar, weight, reduction, name="wcll (algorithm1)" if reading == "algorithm1" else None)
+    batch = prepare(logits, ybar, weight, reduction, means="wcll (algorithm1)" if reading == "algorithm1" else None)
     assert batch.weight is not None
     others = logits.shape[-1] - 1
     losses = base_loss(base)(logits)
@@ -134,5 +127,4 @@ def wcll(
     return apply_reduction((pairs * bracket).sum(-1), reduction)
 
 
-class WCLLLoss(LossModule):
-    spec = LOSSES["wcll"]
+class WCLLLoss(LossModule, loss="wcll"): ...

@@ -14,18 +14,5 @@ from wcll.models.stack import (
     predict_logits,
 )
 
-__all__ = [
-    "CNN9",
-    "MLP",
-    "MODELS",
-    "Family",
-    "Linear",
-    "ModelChoice",
-    "ResNet18",
-    "RunStack",
-    "Shape",
-    "UserStack",
-    "build_model",
-    "family_of",
-    "predict_logits",
-]
+__all__ = ["CNN9", "MLP", "MODELS", "Family", "Linear", "ModelChoice", "ResNet18", "RunStack", "Shape", "UserStack"]
+__all__ += ["build_model", "family_of", "predict_logits"]

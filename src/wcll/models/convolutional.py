@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -29,26 +27,16 @@ class CNN9(RunStack):
 
     family = Family.IMAGE
 
-    def __init__(
-        self,
-        input_shape: Shape,
-        n_classes: int,
-        seeds: Sequence[int],
-        dtype: torch.dtype = torch.float32,
-        *,
-        width: int = 64,
-        dropout: float = 0.25,
-    ) -> None:
-        super().__init__(seeds)
+    def build(self, draws: Draws, shape: Shape, n_classes: int, *, width: int = 64, dropout: float = 0.25) -> None:
+        """``width`` channels at first, then two and four times as many."""
         whole("width", width)
-        channels, height, wide = image_shape("cnn9", input_shape)
+        channels, height, wide = image_shape("cnn9", shape)
         if min(height, wide) < 8:
             raise InputError("X", "images of at least 8 x 8 pixels for model 'cnn9'", f"{height} x {wide}")
-        draws = Draws(seeds, dtype)
         widths = [channels] + [width] * 3 + [2 * width] * 3 + [4 * width] * 3
         self.convolutions = nn.ModuleList(RunConv(draws, a, b) for a, b in pairwise(widths))
         self.norms = nn.ModuleList(RunBatchNorm(draws, w) for w in widths[1:])
-        self.dropouts = nn.ModuleList(RunDropout(seeds, dropout, place) for place in range(3))
+        self.dropouts = nn.ModuleList(RunDropout(draws.seeds, dropout, place) for place in range(3))
         self.output = RunLinear(draws, 4 * width, n_classes)
 
     def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
@@ -86,32 +74,16 @@ class ResNet18(RunStack):
 
     family = Family.IMAGE
 
-    def __init__(
-        self,
-        input_shape: Shape,
-        n_classes: int,
-        seeds: Sequence[int],
-        dtype: torch.dtype = torch.float32,
-        *,
-        width: int = 64,
-    ) -> None:
-        super().__init__(seeds)
+    def build(self, draws: Draws, shape: Shape, n_classes: int, *, width: int = 64) -> None:
+        """``width`` channels at first, eight times as many at last."""
         whole("width", width)
-        channels, height, wide = image_shape("resnet18", input_shape)
-        draws = Draws(seeds, dtype)
+        channels, height, wide = image_shape("resnet18", shape)
         self.stem = RunConv(draws, channels, width, stride=1 if min(height, wide) < 64 else 2)
         self.norm = RunBatchNorm(draws, width)
-        widths = [width, width, 2 * width, 4 * width, 8 * width]
-        self.blocks = nn.Sequential(
-            *(
-                block
-                for stage in range(4)
-                for block in (
-                    Block(draws, widths[stage], widths[stage + 1], 1 if stage == 0 else 2),
-                    Block(draws, widths[stage + 1], widths[stage + 1], 1),
-                )
-            )
-        )
+        blocks: list[Block] = []
+        for n_in, n_out in pairwise([width, width, 2 * width, 4 * width, 8 * width]):
+            blocks += [Block(draws, n_in, n_out, n_out // n_in), Block(draws, n_out, n_out, 1)]
+        self.blocks = nn.Sequential(*blocks)
         self.output = RunLinear(draws, 8 * width, n_classes)
 
     def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 
-import torch
 from torch import Tensor, nn
 
 from wcll.checks import whole
@@ -20,11 +18,9 @@ class Linear(RunStack):
 
     family = Family.LINEAR
 
-    def __init__(
-        self, input_shape: Shape, n_classes: int, seeds: Sequence[int], dtype: torch.dtype = torch.float32
-    ) -> None:
-        super().__init__(seeds)
-        self.layer = RunLinear(Draws(seeds, dtype), prod(input_shape), n_classes)
+    def build(self, draws: Draws, shape: Shape, n_classes: int) -> None:
+        """One layer."""
+        self.layer = RunLinear(draws, prod(shape), n_classes)
 
     def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
         """(n, ...) -> (runs, n, classes)."""
@@ -38,24 +34,13 @@ class MLP(RunStack):
 
     family = Family.DENSE
 
-    def __init__(
-        self,
-        input_shape: Shape,
-        n_classes: int,
-        seeds: Sequence[int],
-        dtype: torch.dtype = torch.float32,
-        *,
-        hidden: int = 500,
-        layers: int = 1,
-        dropout: float = 0.0,
+    def build(
+        self, draws: Draws, shape: Shape, n_classes: int, *, hidden: int = 500, layers: int = 1, dropout: float = 0.0
     ) -> None:
-        super().__init__(seeds)
-        whole("hidden", hidden)
-        whole("layers", layers)
-        draws = Draws(seeds, dtype)
-        widths = [prod(input_shape), *[hidden] * layers]
+        """``layers`` layers of ``hidden`` units, and the output."""
+        widths = [prod(shape), *[whole("hidden", hidden)] * whole("layers", layers)]
         self.hidden = nn.ModuleList(RunLinear(draws, a, b) for a, b in pairwise(widths))
-        self.dropouts = nn.ModuleList(RunDropout(seeds, dropout, place) for place in range(layers))
+        self.dropouts = nn.ModuleList(RunDropout(draws.seeds, dropout, place) for place in range(layers))
         self.output = RunLinear(draws, hidden, n_classes)
 
     def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ class Draws:
 
     def __init__(self, seeds: Sequence[int], dtype: torch.dtype) -> None:
         self.generators = [stream(seed, "init") for seed in seeds]
-        self.dtype = dtype
+        self.seeds, self.dtype = seeds, dtype
 
     def uniform(self, *shape: int, fan_in: int) -> nn.Parameter:
         """U(-b, b) with b = 1 / sqrt(fan_in), torch's default for linear and convolutional layers: (runs, *shape)."""
@@ -136,7 +135,7 @@ def prepare_dropouts(layers: Sequence[RunDropout], first: int, steps: int) -> No
     if layers[0].rate == 0:
         return
     numbers = torch.arange(first, first + steps, device=layers[0].keys.device)
-    at_once = max(1, MOST_DRAWN // (steps * prod(layers[0].size)))
+    at_once = max(1, MOST_DRAWN // (steps * math.prod(layers[0].size)))
     for start in range(0, len(layers), at_once):
         part = layers[start : start + at_once]
         kept = part[0]._kept(numbers, torch.cat([layer.keys for layer in part]))

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from wcll.checks import InputError, InputTypeError, choice
-from wcll.registry import Registry
+from wcll.models.layers import Draws
+from wcll.registry import Functions
 from wcll.streams import stream_seed
 
 Shape = tuple[int, ...]
@@ -41,14 +42,21 @@ class Family(Enum):
 class RunStack(nn.Module, ABC):
     """Several runs of one architecture: ``forward(x, step)`` maps (n, ...) to logits (runs, n, classes).
 
-    Subclasses take ``(input_shape, n_classes, seeds, dtype, **options)`` and say of which family they are.
+    Subclasses build their layers and say of which family they are.
     """
 
     family: ClassVar[Family]
 
-    def __init__(self, seeds: Sequence[int]) -> None:
+    def __init__(
+        self, input_shape: Shape, n_classes: int, seeds: Sequence[int], dtype: torch.dtype = torch.float32, **more: Any
+    ) -> None:
         super().__init__()
         self.n_runs = len(seeds)
+        self.build(Draws(seeds, dtype), input_shape, n_classes, **more)
+
+    @abstractmethod
+    def build(self, draws: Draws, shape: Shape, n_classes: int) -> None:
+        """Make the layers; keywords that a model adds here are its options."""
 
     @abstractmethod
     def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
@@ -61,8 +69,12 @@ class UserStack(RunStack):
     family = Family.OWN
 
     def __init__(self, module: nn.Module, n_classes: int) -> None:
-        super().__init__([0])
-        self.module, self.n_classes = module, n_classes
+        super().__init__((), n_classes, [0])
+        self.module = module
+
+    def build(self, draws: Draws, shape: Shape, n_classes: int) -> None:
+        """The layers are the module's."""
+        self.n_classes = n_classes
 
     def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:
         """The module's logits with a run axis in front."""
@@ -73,21 +85,12 @@ class UserStack(RunStack):
         return logits.unsqueeze(0)
 
 
-class Models(Registry[type[RunStack]]):
+class Models(Functions[type[RunStack]]):
     """Architectures by name."""
-
-    def add(self, name: str) -> Callable[[type[RunStack]], type[RunStack]]:
-        """Decorator: register the class under ``name``."""
-
-        def register(model: type[RunStack]) -> type[RunStack]:
-            self.put(name, model)
-            return model
-
-        return register
 
     def options(self, name: str) -> dict[str, Any]:
         """The keyword options of a model and their defaults."""
-        parameters = inspect.signature(self[name].__init__).parameters.values()
+        parameters = inspect.signature(self[name].build).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
@@ -108,7 +111,7 @@ def build_model(
         name, options = named(model, "model")
         for option in options:
             choice(f"option of model {name!r}", option, MODELS.options(name))
-        return MODELS[name](input_shape, n_classes, seeds, dtype, **options)  # type: ignore[call-arg]
+        return MODELS[name](input_shape, n_classes, seeds, dtype, **options)
     if not callable(model):
         raise InputTypeError("model", "a name, a torch module or a function that makes one", type(model).__name__)
     if len(seeds) != 1:

@@ -38,10 +38,9 @@ class CheckedLoss:
             name: value.to(logits.dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
             for name, value in self.keywords.items()
         }
-        ybar: Tensor | Targets = Targets.of(labels, self.n_classes, sample_weight, mass)
-        if isinstance(ybar, Targets) and not self.targets:
-            ybar = ybar.mask if self.several else labels
-        found = self.function(logits, ybar, **beside | more)
+        targets = Targets.of(labels, self.n_classes, sample_weight, mass)
+        plain = targets.mask if self.several else labels
+        found = self.function(logits, targets if self.targets else plain, **beside | more)
         assert isinstance(found, Tensor), f"the result is of type {type(found).__name__} instead of a tensor"
         return found
 
