@@ -32,7 +32,7 @@ from wcll.checks import (
     whole,
 )
 from wcll.evaluation import label_free_accuracy
-from wcll.inputs import check_features, check_labels, seed_of, split_sets, to_tensor
+from wcll.inputs import Samples, check_features, check_labels, seed_of, to_tensor
 from wcll.labels import Belief
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
@@ -174,7 +174,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     # Learning
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from features and complementary labels.
 
         Parameters
@@ -185,16 +185,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         sample_weight : array of shape (n,), optional
             An integer weight equals repetition; the scale does not matter.
         """
-        epochs = whole("max_epochs", self.max_epochs)
-        go_on = self.warm_start and hasattr(self, "network_")
-        return self._learn(X, y, sample_weight, self.classes, epochs, go_on=go_on)
+        return self._learn(X, y, sample_weight, self.classes, whole("max_epochs", self.max_epochs), part=False)
 
     def partial_fit(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        classes: Sequence[Any] | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """One epoch on these data; label counts add up over calls.
 
@@ -206,26 +200,23 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InputError("classes", "every class, in the first call of partial_fit", None)
         if go_on and classes is not None and not np.array_equal(classes, self.classes_):
             raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
-        return self._learn(X, y, sample_weight, known, 1, go_on=go_on, part=True)
+        return self._learn(X, y, sample_weight, known, 1, part=True)
 
-    def _learn(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: Any,
-        classes: Any,
-        epochs: int,
-        *,
-        go_on: bool,
-        part: bool = False,
-    ) -> Self:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, epochs: int, *, part: bool) -> Self:
         """Learn on a copy that takes this one's place once an epoch is over: what fails before changes nothing."""
+        go_on = hasattr(self, "network_") and (part or self.warm_start)
         new = copy.copy(self)
-        group, training = new._prepare(X, y, sample_weight, classes, epochs, go_on=go_on, part=part)
+        spec, options = new._check_settings(go_on)
+        samples = new._check_samples(X, y, sample_weight, self.classes_ if go_on else classes, go_on, part)
+        if samples.labels.mask is not None and not spec.several:
+            samples = samples.split()
+        new._start(samples, spec, go_on, part)
+        training = new._training(len(new.classes_), epochs, go_on)
         with torch_threads(1 if training.family.small else None):
-            engine = make_engine([group], training)
-            if go_on:
-                self._go_on(engine)
+            engine = make_engine([new._run_group(samples, spec, options, training.dtype)], training)
+            if go_on and not engine.load_state(self.state_):  # of another kind of engine: moments start anew
+                engine.load_parameters(0, self.network_.state_dict())
+                engine.epoch = self.n_iter_
             begun = engine.epoch
             try:
                 new._train(engine, begun + epochs)
@@ -234,49 +225,38 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                     self.__dict__ = new._taken_from(engine).__dict__
         return self
 
-    def _prepare(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: Any,
-        classes: Any,
-        epochs: int,
-        *,
-        go_on: bool,
-        part: bool,
-    ) -> tuple[RunGroup, Training]:
-        """Check all input, and say what an engine is to train."""
-        spec, options = self._check_settings(go_on)
-        dtype, device = place(self.dtype, self.device)
+    def _check_samples(self, X: Any, y: Any, sample_weight: Any, classes: Any, go_on: bool, part: bool) -> Samples:
         features = check_features(self, X, reset=not go_on)
-        labels = check_labels(y, self.classes_ if go_on else classes)
+        labels = check_labels(y, classes)
         if len(labels) != len(features):
             raise InputError("y", f"{len(features)} labels, one for each sample of X", len(labels))
-        n_classes = len(labels.classes)
-        weight = sample_weights(sample_weight, len(features))
+        weight, n_classes = sample_weights(sample_weight, len(features)), len(labels.classes)
         if not part:  # parts of a stream may well have few samples, or one label only
             if len(features) < n_classes:
                 got = f"n_samples = {len(features)}"
                 raise InputError("X", f"at least as many samples as classes, {n_classes}", got)
             observed_marginal(labels.values, n_classes, sample_weight=weight)
-        if labels.mask is not None and not spec.several:
-            features, labels, weight = split_sets(features, labels, weight)
-        totals = label_totals(labels.values, n_classes, weight) + (self.label_totals_ if part and go_on else 0.0)
-        unseen = 0.5 if part and not totals.all() else 0.0  # half a label each, until every class was named
-        belief = Belief.of(self.transition, totals + unseen)
-        belief = belief.with_weights(self._class_weights(belief, spec))
-        scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if np.ptp(weight) else None
-        targets = Targets.of(torch.as_tensor(labels.values), n_classes, scaled, float(weight.mean()))
+        return Samples(features, labels, weight)
+
+    def _start(self, samples: Samples, spec: LossSpec, go_on: bool, part: bool) -> None:
+        """Set all that is known before training."""
         if not go_on:
-            self.seed_, self.classes_ = seed_of(self.random_state), labels.classes
+            self.seed_, self.classes_ = seed_of(self.random_state), samples.labels.classes
         self.history_ = [*self.history_] if go_on else []
         self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link}
-        self.label_totals_, self.belief_ = totals, belief
-        self.transition_, self.weights_ = belief.transition, belief.weights
+        totals = label_totals(samples.labels.values, len(self.classes_), samples.weight)
+        self.label_totals_ = totals + (self.label_totals_ if part and go_on else 0.0)
+        unseen = 0.5 if part and not self.label_totals_.all() else 0.0  # half a label each, until every class was named
+        belief = Belief.of(self.transition, self.label_totals_ + unseen)
+        self.belief_ = belief.with_weights(self._class_weights(belief, spec))
+        self.transition_, self.weights_ = self.belief_.transition, self.belief_.weights
+
+    def _training(self, n_classes: int, epochs: int, go_on: bool) -> Training:
+        dtype, device = place(self.dtype, self.device)
         model: ModelChoice = self.model
         if go_on and isinstance(self.network_, UserStack):
-            model = self.network_.module  # it is copied, with all that it has become
-        training = Training(
+            model = self.network_.module  # it is copied with all that it has become
+        return Training(
             model=model,
             n_classes=n_classes,
             scale=1.0,
@@ -287,9 +267,16 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             epochs=epochs,
             mean_losses=True,
         )
-        loss = RunLoss(spec, tuple(options.items()), spec.told(belief), 0, 1)
-        x = to_tensor(features, dtype, torch.device("cpu"))
-        return RunGroup(x, targets, self.seed_, [self.lr], [loss]), training
+
+    def _run_group(self, samples: Samples, spec: LossSpec, options: dict[str, Any], dtype: torch.dtype) -> RunGroup:
+        """The one run that is to be trained."""
+        weight = samples.weight
+        scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if np.ptp(weight) else None
+        labels = torch.as_tensor(samples.labels.values)
+        targets = Targets.of(labels, len(self.classes_), scaled, float(weight.mean()))
+        loss = RunLoss(spec, tuple(options.items()), spec.told(self.belief_), 0, 1)
+        x = to_tensor(samples.features, dtype, torch.device("cpu"))
+        return RunGroup(x, targets, self.seed_, [self.lr], [loss])
 
     def _class_weights(self, belief: Belief, spec: LossSpec) -> ClassWeights | None:
         """The weights that were asked for, from the shares of the labels."""
@@ -305,12 +292,6 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             pi = "observed"
         assert belief.totals is not None
         return weights_of_marginal(scheme, marginal, float(belief.totals.sum()), pi=pi)
-
-    def _go_on(self, engine: Engine) -> None:
-        """Put an engine where the last training ended; one of another kind starts with fresh moments."""
-        if not engine.load_state(self.state_):
-            engine.load_parameters(0, self.network_.state_dict())
-            engine.epoch = self.n_iter_
 
     def _taken_from(self, engine: Engine) -> Self:
         """This classifier with what an engine has learned."""
@@ -341,7 +322,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     # Predicting
 
-    def _logits(self, X: Any) -> torch.Tensor:  # noqa: N803
+    def _logits(self, X: Any) -> torch.Tensor:
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
         dtype, device = place(self.fitted_["dtype"], self.device)
@@ -349,24 +330,24 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         with torch_threads(1 if network.family.small else None):
             return predict_logits(network, to_tensor(features, dtype, device), precise=True)[0].double()
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class of each sample."""
         index = self._logits(X).argmax(-1).cpu().numpy()
         names: NDArray[Any] = self.classes_[index]
         return names
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
+    def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities, shape (n, k); only for losses that learn them."""
         proba: FloatArray = self._logits(X).softmax(-1).cpu().numpy()
         return proba
 
-    def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
+    def decision_function(self, X: Any) -> FloatArray:
         """Scores, shape (n, k); for two classes the difference of the second and the first, shape (n,)."""
         scores: FloatArray = self._logits(X).cpu().numpy()
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """An estimate of accuracy from complementary labels ``y``: unbiased if the assumed Q is right.
 
         Plain accuracy against complementary labels would reward the worst model. Do not compare different

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,14 @@ from wcll.labels.draw import to_pairs
 from wcll.labels.names import NamedLabels, encode_labels
 
 
-def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:  # noqa: N803
+def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Features of shape (n, d), or images (n, ...), as finite floating-point numbers.
 
     Images of unsigned bytes become numbers in [0, 1]; whether they were bytes is remembered from ``fit``. Sets or
     checks ``n_features_in_`` (and the names of a table's columns) as scikit-learn does.
     """
     if isinstance(X, torch.Tensor):
-        X = X.detach().cpu().float().numpy() if X.dtype == torch.bfloat16 else X.detach().cpu().numpy()  # noqa: N806
+        X = X.detach().cpu().float().numpy() if X.dtype == torch.bfloat16 else X.detach().cpu().numpy()
     names = list(map(str, X.columns)) if hasattr(X, "columns") else None
     if isinstance(X, np.ndarray) and X.ndim > 2:
         array = _check_images(estimator, X, reset=reset)
@@ -92,13 +93,20 @@ def check_labels(y: Any, classes: Any) -> NamedLabels:
     return labels
 
 
-def split_sets(
-    features: NDArray[Any], labels: NamedLabels, weight: FloatArray
-) -> tuple[NDArray[Any], NamedLabels, FloatArray]:
-    """Label sets as pairs of sample and label, for losses that take one label a sample."""
-    assert labels.mask is not None
-    sample, label, share = to_pairs(labels.mask)
-    return features[sample], NamedLabels(labels.classes, label, None), weight[sample] * share
+@dataclass(frozen=True)
+class Samples:
+    """What a user hands to ``fit``, checked."""
+
+    features: NDArray[Any]
+    labels: NamedLabels
+    weight: FloatArray
+
+    def split(self) -> Samples:
+        """Label sets as pairs of sample and label, for losses that take one label a sample."""
+        assert self.labels.mask is not None
+        sample, label, share = to_pairs(self.labels.mask)
+        labels = NamedLabels(self.labels.classes, label, None)
+        return Samples(self.features[sample], labels, self.weight[sample] * share)
 
 
 def seed_of(random_state: Any) -> int:

@@ -67,7 +67,7 @@ class AccuracyScorer:
 
     transition: Any = None
 
-    def __call__(self, estimator: Any, X: Any, ybar: Any) -> float:  # noqa: N803
+    def __call__(self, estimator: Any, X: Any, ybar: Any) -> float:
         last = _last(estimator)
         predicted = encode_labels(estimator.predict(X), last.classes_).index
         assert predicted is not None
@@ -83,7 +83,7 @@ class LogLikelihoodScorer:
 
     transition: Any = None
 
-    def __call__(self, estimator: Any, X: Any, ybar: Any) -> float:  # noqa: N803
+    def __call__(self, estimator: Any, X: Any, ybar: Any) -> float:
         last = _last(estimator)
         matrix = _matrix(self.transition, last)
         return complementary_log_likelihood(last.encode(ybar), estimator.predict_proba(X), matrix)[0]

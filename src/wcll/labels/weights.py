@@ -187,7 +187,7 @@ def _mean_one(weights: FloatArray, marginal: FloatArray) -> FloatArray:
 
 
 def resample(
-    X: Rows,  # noqa: N803
+    X: Rows,
     ybar: ArrayLike,
     *,
     by: ArrayLike | None = None,
@@ -227,7 +227,7 @@ def resample(
     return _rows(X, kept), labels[kept]
 
 
-def _rows(X: Any, rows: Any) -> Any:  # noqa: N803
+def _rows(X: Any, rows: Any) -> Any:
     """Rows of an array, a tensor, a table or a list."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]

@@ -49,12 +49,10 @@ def export(rows: Sequence[Row], path: Path, *, shard: int | None = None) -> list
         return [path]
     head, items, tail = _csv_parts(rows) if kind == ".csv" else _json_parts(rows)
     separator = "" if kind == ".csv" else ",\n"
-    parts = _cut(items, head, tail, separator, shard)
-    paths = (
-        [path]
-        if shard is None
-        else [path.with_name(f"{path.name.removesuffix(kind)}-{i}{kind}") for i in range(1, len(parts) + 1)]
-    )
+    parts, paths = [items], [path]
+    if shard is not None:
+        parts = list(_shards(items, shard, len((head + tail).encode()), len(separator)))
+        paths = [path.with_name(f"{path.name.removesuffix(kind)}-{i}{kind}") for i in range(1, len(parts) + 1)]
     for target, part in zip(paths, parts, strict=True):
         text = (head + separator.join(part) + tail).encode()
         with replacing(target, "--out") as draft:
@@ -85,26 +83,27 @@ def _json_parts(rows: Iterable[Row]) -> tuple[str, list[str], str]:
     return "[\n", [json.dumps(row.to_dict(), separators=(",", ":")) for row in rows], "\n]\n"
 
 
-def _csv_parts(rows: Sequence[Row]) -> tuple[str, list[str], str]:
+def _table(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """The figures of all rows by column; None where a row has none."""
     lines = [flat(row) for row in rows]
-    columns = list(dict.fromkeys(key for line in lines for key in line))
+    return {
+        column: [line.get(column) for line in lines] for column in dict.fromkeys(key for line in lines for key in line)
+    }
+
+
+def _csv_parts(rows: Sequence[Row]) -> tuple[str, list[str], str]:
+    table = _table(rows)
 
     def text(values: Iterable[Any]) -> str:
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerow(values)
         return out.getvalue()
 
-    return text(columns), [text(line.get(column, "") for column in columns) for line in lines], ""
-
-
-def _cut(items: list[str], head: str, tail: str, separator: str, limit: int | None) -> list[list[str]]:
-    """Consecutive items that fit into files of at most ``limit`` bytes."""
-    if limit is None:
-        return [items]
-    return list(_shards(items, limit, len((head + tail).encode()), len(separator)))
+    return text(table), [text(line) for line in zip(*table.values(), strict=True)], ""
 
 
 def _shards(items: list[str], limit: int, around: int, between: int) -> Iterator[list[str]]:
+    """Consecutive items that fit into files of at most ``limit`` bytes."""
     part: list[str] = []
     size = 0
     for item in items:
@@ -125,6 +124,4 @@ def _write_parquet(rows: Sequence[Row], path: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    lines = [flat(row) for row in rows]
-    columns = list(dict.fromkeys(key for line in lines for key in line))
-    parquet.write_table(pyarrow.Table.from_pydict({c: [line.get(c) for line in lines] for c in columns}), path)
+    parquet.write_table(pyarrow.Table.from_pydict(_table(rows)), path)

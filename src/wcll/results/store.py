@@ -119,8 +119,8 @@ class Store:
         """Write finished runs, all or none, and drop their claims; returns how many were new."""
         values = [_values(row) for row in rows]
         if _identity(self.path) != self._file:
-            raise InputError("--store", f"the file {self.path} to stay where it is", "another or none",
-                             "what was not yet written is lost: run the same command again")  # fmt: skip
+            remedy = "what was not yet written is lost: run the same command again"
+            raise InputError("--store", f"the file {self.path} to stay where it is", "another or none", remedy)
         with self._writing():
             before = self.connection.total_changes
             self.connection.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?)", values)
@@ -159,16 +159,17 @@ class Store:
         except sqlite3.DatabaseError as error:
             text = str(error)
             if "not a database" in text or "malformed" in text or "encrypted" in text:
-                raise InputError("--store", "a store of results", f"{self.path}, which is not one ({text})",
-                                 "name another file") from None  # fmt: skip
-            raise InputError("--store", "a file that can be written", f"{self.path} ({text})",
-                             "free space, check the folder, and run the same command again") from None  # fmt: skip
+                raise self._no_store(f"which is not one ({text})") from None
+            remedy = "free space, check the folder, and run the same command again"
+            raise InputError("--store", "a file that can be written", f"{self.path} ({text})", remedy) from None
+
+    def _no_store(self, what: str) -> InputError:
+        return InputError("--store", "a store of results", f"{self.path}, {what}", "name another file")
 
     def _open(self, create: bool) -> None:
         version, application, fresh = self._header()
         if application != APPLICATION and not (fresh and create):
-            raise InputError("--store", "a store of results", f"{self.path}, a database of something else",
-                             "name another file")  # fmt: skip
+            raise self._no_store("a database of something else")
         if version > len(MIGRATIONS):
             newest = f"a store of schema {len(MIGRATIONS)} or older"
             raise InputError("--store", newest, f"{self.path} of schema {version}", "update wcll")
@@ -220,8 +221,8 @@ def _row(values: tuple[str, str, str, bytes, str]) -> Row:
     try:
         return Row(key, *(json.loads(part) for part in (config, metrics, zlib.decompress(history), provenance)))
     except (zlib.error, ValueError, TypeError, RecursionError) as error:
-        raise InputError("--store", "whole runs", f"the damaged run {key} ({error})", "export the others with --where, "
-                         "or run into a new store") from None  # fmt: skip
+        remedy = "export the others with --where, or run into a new store"
+        raise InputError("--store", "whole runs", f"the damaged run {key} ({error})", remedy) from None
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

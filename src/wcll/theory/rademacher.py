@@ -28,7 +28,7 @@ def linear_complexity(norm: float, radius: float, n: int) -> float:
 
 
 def linear_complexity_of(
-    X: ArrayLike,  # noqa: N803
+    X: ArrayLike,
     *,
     norm: float,
     draws: int = 100,
