@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from wcll.checks import InputError
 from wcll.cli.output import console, grid, progress_bar
@@ -83,15 +82,9 @@ def _kind(official: bool) -> str:
 
 
 def _print(rows: list[dict[str, Any]], folders: list[Path]) -> None:
-
-    table = grid()
-    for column in ("name", "found", "train", "test", "files", "place"):
-        table.add_column(column, justify="right" if column in ("train", "test") else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in _cells(row)))
-    screen = console()
-    screen.print(table)
-    screen.print(escape(f"looked in: {', '.join(map(str, folders))}"))
+    screen, heads = console(), ("name", "found", "train", "test", "files", "place")
+    screen.print(grid(heads, map(_cells, rows), right=("train", "test")))
+    screen.print(f"looked in: {', '.join(map(str, folders))}")
     if not all(row["found"] for row in rows):
         screen.print("get one with: wcll data download NAME")
 
