@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,12 @@ def render(template: str, *, package: str = "wcll.report", **values: Any) -> str
     HTML and SVG are escaped, Markdown and SVG have lines of their own.
     """
     return _environment(package, template.rpartition(".")[2]).get_template(template).render(**values)
+
+
+def phrase(template: str, macro: str, *figures: Any, package: str, words: Mapping[str, Any]) -> str:
+    """One macro of a template with its arguments; it can use ``words``."""
+    module = _environment(package, "txt").get_template(template).make_module(dict(words))
+    return str(getattr(module, macro)(*figures))
 
 
 @cache
