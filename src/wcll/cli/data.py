@@ -33,7 +33,8 @@ def data(
         context.obj = folder
         return
     check_folder(folder)
-    folders, rows = data_folders(folder), dataset_rows(folder)
+    folders = data_folders(folder)
+    rows = [_row(spec, folders) for spec in DATASETS.values()]
     if as_json:
         print(json.dumps({"folders": [str(path) for path in folders], "datasets": rows}, indent=2))
     else:
@@ -59,12 +60,8 @@ def download(
         print(f"{name}: downloaded to {place}, {_kind(spec.is_official(place))}")
 
 
-def dataset_rows(folder: Path | None) -> list[dict[str, Any]]:
-    """One row a registered data set; nothing is decoded."""
-    return [_row(spec, data_folders(folder)) for spec in DATASETS.values()]
-
-
 def _row(spec: DatasetSpec, folders: list[Path]) -> dict[str, Any]:
+    """What there is of a data set; nothing is decoded."""
     row = {"name": spec.name, "found": False, "official": None, "train": None, "test": None, "place": None}
     place = Path(spec.installed) if spec.installed else spec.find(folders)
     if place is None:
