@@ -112,7 +112,7 @@ def all_of(words: Sequence[str]) -> str:
 
 #: What sentences are made with.
 WORDS = {
-    **{"protocols": PROTOCOLS, "name": show_name, "fmean": fmean, "log_slope": log_slope, "means": means},
+    **{"protocols": PROTOCOLS, "name": show_name, "fmean": fmean, "log_slope": log_slope},
     **{"all_of": all_of, "in_words": in_words, "range_of": range_of},
     **{"measured_range": measured_range, "printed_range": printed_range},
 }

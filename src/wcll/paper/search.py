@@ -17,7 +17,7 @@ from typing import Any
 
 from wcll.checks import InputError
 from wcll.paper.part import CLOSE
-from wcll.paper.published import published
+from wcll.paper.published import find
 from wcll.paper.result_files import check_version, made_of, read_file, reading, version, write_lines
 from wcll.results import Row
 from wcll.suites import Suite, Trial
@@ -36,6 +36,7 @@ GENERATORS: dict[str, dict[str, str]] = {
     "uniform labels, rare classes named more": {"labels": "uniform", "imbalance_of": "ybar-inverse"},
 }
 INVERSE_SIZE = "inverse-size labels of imbalanced classes"
+TABLES = (2, 3, 4, 6)  #: that print numbers of MNIST in these settings
 MOST = 10  #: protocols that are listed
 SMALLEST = 5421  #: images of the rarest digit in MNIST: uniform labels name every digit about as often
 
@@ -170,11 +171,8 @@ class Search:
 def printed_mean(loss: str, column: Axis) -> float | None:
     """What the paper prints for a row in a setting; table 2 before table 6, which repeats it."""
     minority = " ".join(map(str, column.settings["minority"]))
-    for one in published():
-        same = one.dataset == "mnist" and one.p == column.settings["p"] and one.minority == minority
-        if same and one.method == loss.split(" ")[0]:
-            return one.mean
-    return None
+    found = (find(table, "mnist", column.settings["p"], minority, loss.split(" ")[0]) for table in TABLES)
+    return next((one.mean for one in found if one is not None), None)
 
 
 def base_suite() -> Suite:
