@@ -112,9 +112,9 @@ def all_of(words: Sequence[str]) -> str:
 
 #: What sentences are made with.
 WORDS = {
-    **{"protocols": PROTOCOLS, "name": show_name, "fmean": fmean, "log_slope": log_slope},
-    **{"all_of": all_of, "in_words": in_words, "range_of": range_of},
-    **{"measured_range": measured_range, "printed_range": printed_range},
+    "protocols": PROTOCOLS,
+    "name": show_name,
+    **{one.__name__: one for one in (all_of, fmean, in_words, log_slope, measured_range, printed_range, range_of)},
 }
 
 

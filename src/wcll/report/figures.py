@@ -109,9 +109,11 @@ def loglog_figure(
     for down, i, name in sorted((place(x[-1], curve[-1])[1], i, name) for i, (name, curve) in enumerate(lines.items())):
         above = names[-1][0] if names else -np.inf
         names.append((max(down + 4, above + 13), i, name))  # those that would lie upon each other move down
+    size = {"width": width, "height": height, "left": left, "right": right, "bottom": bottom}
     marks = _draw(
         "loglog",
-        **{"title": title, "width": width, "height": height, "left": left, "right": right, "bottom": bottom},
+        title=title,
+        **size,
         rows=[(place(x[0], 10.0**d)[1], f"{10.0**d:g}") for d in range(int(low), int(high) + 1)],
         columns=[
             (place(10.0**d, 10.0**high)[0], f"{10**d:,}")
