@@ -6,18 +6,17 @@ import json
 import sys
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
 import torch
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from wcll.atomic import check_target, replacing
+from wcll.atomic import check_target
 from wcll.checks import InputError, positive
 from wcll.cli.data import DataOption
-from wcll.cli.output import console, progress_bar
+from wcll.cli.output import console, grid, progress_bar, write_file
 from wcll.datasets import load_dataset
 from wcll.report.bound_figures import figure_name, lemma_figure, trend_figure
 from wcll.results.provenance import provenance
@@ -28,40 +27,28 @@ from wcll.theory.cases import Case, eq6_shares, own_case, suite_cases
 app = typer.Typer(help="The paper's bounds: every term, and what is measured beside them.", rich_markup_mode=None)
 
 MOST = 10**12  #: labels that anybody may ask about
-Classes = Annotated[int, typer.Option(help="K.", min=2, max=10**6)]
-Ratio = Annotated[float, typer.Option("-p", "--p", help="Majority to minority ratio of Eq. 6.")]
-Minority = Annotated[list[int] | None, typer.Option(help="A rare class (default: 0); may come again.")]
-Number = Annotated[int, typer.Option(help="Complementary labels.", min=1, max=MOST)]
 NORM = "The largest norm of a class's weights (default: 1; for a suite, that of a trained model)."
-Norm = Annotated[float | None, typer.Option(help=NORM)]
-Radius = Annotated[float, typer.Option(help="The largest norm of a sample.")]
 LAYERS = "For networks instead of linear models: a layer's Frobenius norm; may come again."
-Layers = Annotated[list[float] | None, typer.Option(help=LAYERS)]
-Delta = Annotated[float, typer.Option(help="The probability with which a bound may fail.")]
 SUITE = "Take classes, sizes and samples from the columns of a suite instead."
-SuiteOption = Annotated[str | None, typer.Option(help=SUITE)]
-Gap = Annotated[float | None, typer.Option(help="Also say how many labels bring each bound down to this.")]
-Plot = Annotated[Path | None, typer.Option(help="An .svg figure of Lemma 1 over N (of the first column).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 BESIDE_SUITE = {"--suite", "--data", "--norm", "--delta", "--gap", "--plot", "--json"}  #: a suite has the others itself
 
 
 @app.callback(invoke_without_command=True)
 def bound(  # noqa: PLR0913 - one argument an option
     context: typer.Context,
-    suite: SuiteOption = None,
+    suite: Annotated[str | None, typer.Option(help=SUITE)] = None,
     data: DataOption = None,
-    classes: Classes = 10,
-    p: Ratio = 2.0,
-    minority: Minority = None,
-    n: Number = 19_000,
-    norm: Norm = None,
-    radius: Radius = 1.0,
-    layer_norm: Layers = None,
-    delta: Delta = 0.05,
-    gap: Gap = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
+    classes: Annotated[int, typer.Option(help="K.", min=2, max=10**6)] = 10,
+    p: Annotated[float, typer.Option("-p", "--p", help="Majority to minority ratio of Eq. 6.")] = 2.0,
+    minority: Annotated[list[int] | None, typer.Option(help="A rare class (default: 0); may come again.")] = None,
+    n: Annotated[int, typer.Option(help="Complementary labels.", min=1, max=MOST)] = 19_000,
+    norm: Annotated[float | None, typer.Option(help=NORM)] = None,
+    radius: Annotated[float, typer.Option(help="The largest norm of a sample.")] = 1.0,
+    layer_norm: Annotated[list[float] | None, typer.Option(help=LAYERS)] = None,
+    delta: Annotated[float, typer.Option(help="The probability with which a bound may fail.")] = 0.05,
+    gap: Annotated[float | None, typer.Option(help="Also say how many labels bring each bound down to this.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="An .svg figure of Lemma 1 over N (of the first column).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Print Lemma 1 and Theorem 1 for cross-entropy, as printed and corrected, term by term."""
     given = _given(context)
@@ -85,8 +72,7 @@ def bound(  # noqa: PLR0913 - one argument an option
         for case in cases:
             _print(case, gap)
     if plot is not None:
-        with replacing(plot, "--plot") as draft:
-            draft.write_text(lemma_figure(cases[0].title, cases[0].problem), encoding="utf-8")
+        write_file(plot, lemma_figure(cases[0].title, cases[0].problem), "--plot")
         print(f"figure: {plot}", file=sys.stderr)
 
 
@@ -103,8 +89,7 @@ def simulate(
     if plot is not None and not plot.is_dir():
         raise InputError("--plot", "a folder", f"{plot}, which is none")
     torch.set_num_threads(1)
-    wanted = [(labels, kind) for labels in simulation.LABELS for kind in simulation.KINDS]
-    trends = []
+    wanted, trends = list(product(simulation.LABELS, simulation.KINDS)), []
     with progress_bar("measuring") as progress:
         for i, (labels, kind) in enumerate(wanted):
             trends.append(simulation.simulate(labels, kind, draws=draws, seed=seed))
@@ -112,13 +97,10 @@ def simulate(
     for trend in trends:
         _print_trend(trend)
         if plot is not None:
-            with replacing(plot / figure_name(trend), "--plot") as draft:
-                draft.write_text(trend_figure(trend), encoding="utf-8")
+            write_file(plot / figure_name(trend), trend_figure(trend), "--plot")
     if out is not None:
         made = {"command": f"wcll bound simulate --draws {draws} --seed {seed}", **provenance(torch.device("cpu"))}
-        text = json.dumps({"made": made, "trends": [trend.to_dict() for trend in trends]}, indent=1)
-        with replacing(out, "--out") as draft:
-            draft.write_text(text + "\n", encoding="utf-8")
+        write_file(out, json.dumps({"made": made, "trends": [trend.to_dict() for trend in trends]}, indent=1) + "\n")
 
 
 def _given(context: typer.Context) -> list[str]:
@@ -145,37 +127,35 @@ def _check(gap: float | None, plot: Path | None) -> None:
 
 def _print(case: Case, gap: float | None) -> None:
     screen, first = console(), case.bounds[0]
-    screen.print(case.title, style="bold", markup=False)
+    screen.print(case.title, style="bold")
     if case.note:
-        screen.print(case.note, markup=False)
+        screen.print(case.note)
     scale = "" if first.scale is None else f"; outputs that are all 0 have a risk of {first.scale:.4g}"
-    screen.print(f"range of the loss {first.width:.4g}{scale}", markup=False)
+    screen.print(f"range of the loss {first.width:.4g}{scale}")
     for one in case.bounds:
-        screen.print(f"\n{one.name}, with probability at least {one.confidence:g}", style="bold", markup=False)
-        screen.print(f"  {one.formula}", markup=False)
-        screen.print("  " + ", ".join(f"{name} = {value:.6g}" for name, value in one.ingredients.items()), markup=False)
+        screen.print(f"\n{one.name}, with probability at least {one.confidence:g}", style="bold")
+        screen.print(f"  {one.formula}")
+        screen.print("  " + ", ".join(f"{name} = {value:.6g}" for name, value in one.ingredients.items()))
         for term, value in one.terms.items():
-            screen.print(f"  {term:<12}{value:>12.6g}", markup=False)
-        screen.print(f"  {'sum':<12}{one.value:>12.6g}   {one.verdict}", markup=False)
+            screen.print(f"  {term:<12}{value:>12.6g}")
+        screen.print(f"  {'sum':<12}{one.value:>12.6g}   {one.verdict}")
         if gap is not None:
-            screen.print(f"  {one.labels_for(gap)} labels bring it down to {gap:g}", markup=False)
+            screen.print(f"  {one.labels_for(gap)} labels bring it down to {gap:g}")
     screen.print()
 
 
 def _print_trend(trend: simulation.Trend) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
     heads = ("N", "measured", "as printed", "corrected", "corrected / measured", "holds", "as printed holds")
-    for head in heads:
-        table.add_column(Text(head), justify="right")
-    for point in trend.points:
-        table.add_row(
+    rows = [
+        (
             *(f"{point.n}", f"{point.mean:.5f}", f"{point.printed:.3f}", f"{point.corrected:.3f}"),
             f"{point.median_ratio:.0f}" + (" (vacuous)" if point.vacuous else ""),
-            f"{point.held} of {trend.draws}",
-            f"{point.held_printed} of {trend.draws}",
+            *(f"{held} of {trend.draws}" for held in (point.held, point.held_printed)),
         )
+        for point in trend.points
+    ]
     screen = console()
-    screen.print(f"{simulation.KIND_TITLES[trend.kind]}, {trend.labels} labels", style="bold", markup=False)
-    screen.print(table)
+    screen.print(f"{simulation.KIND_TITLES[trend.kind]}, {trend.labels} labels", style="bold")
+    screen.print(grid(heads, rows, right=heads))
     interval = f"95 % interval {trend.slope_low:.3f} to {trend.slope_high:.3f}"
-    screen.print(f"log-log slope {trend.slope:.3f} ({interval})\n", markup=False)
+    screen.print(f"log-log slope {trend.slope:.3f} ({interval})\n")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from wcll.checks import InputError
 from wcll.cli.output import console, grid, progress_bar
@@ -34,7 +33,8 @@ def data(
         context.obj = folder
         return
     check_folder(folder)
-    folders, rows = data_folders(folder), dataset_rows(folder)
+    folders = data_folders(folder)
+    rows = [_row(spec, folders) for spec in DATASETS.values()]
     if as_json:
         print(json.dumps({"folders": [str(path) for path in folders], "datasets": rows}, indent=2))
     else:
@@ -60,12 +60,8 @@ def download(
         print(f"{name}: downloaded to {place}, {_kind(spec.is_official(place))}")
 
 
-def dataset_rows(folder: Path | None) -> list[dict[str, Any]]:
-    """One row a registered data set; nothing is decoded."""
-    return [_row(spec, data_folders(folder)) for spec in DATASETS.values()]
-
-
 def _row(spec: DatasetSpec, folders: list[Path]) -> dict[str, Any]:
+    """What there is of a data set; nothing is decoded."""
     row = {"name": spec.name, "found": False, "official": None, "train": None, "test": None, "place": None}
     place = Path(spec.installed) if spec.installed else spec.find(folders)
     if place is None:
@@ -83,15 +79,9 @@ def _kind(official: bool) -> str:
 
 
 def _print(rows: list[dict[str, Any]], folders: list[Path]) -> None:
-
-    table = grid()
-    for column in ("name", "found", "train", "test", "files", "place"):
-        table.add_column(column, justify="right" if column in ("train", "test") else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in _cells(row)))
-    screen = console()
-    screen.print(table)
-    screen.print(escape(f"looked in: {', '.join(map(str, folders))}"))
+    screen, heads = console(), ("name", "found", "train", "test", "files", "place")
+    screen.print(grid(heads, map(_cells, rows), right=("train", "test")))
+    screen.print(f"looked in: {', '.join(map(str, folders))}")
     if not all(row["found"] for row in rows):
         screen.print("get one with: wcll data download NAME")
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from wcll.atomic import check_target, replacing
-from wcll.cli.output import console, progress_bar
+from wcll.atomic import check_target
+from wcll.cli.output import console, progress_bar, write_file
 from wcll.cli.suites import print_table
 from wcll.report.formats import to_dict
 from wcll.report.suite_page import suite_page
@@ -34,8 +34,7 @@ def demo(
         rows = run(suite, store=None, trials=seeds, device="cpu", progress=progress)
     seconds = time.perf_counter() - start
     page = suite_page(suite, rows, seeds, f"wcll demo --trials {trials} --seed {seed}")
-    with replacing(out, "--out") as draft:
-        draft.write_text(page, encoding="utf-8")
+    write_file(out, page)
     table = build_table(suite, suite.tables[0], rows, seeds)
     if as_json:
         made = {"seeds": list(seeds), **next(iter(rows.values())).provenance, "seconds": seconds}

@@ -66,10 +66,7 @@ def _cell(row: dict[str, Any], column: str) -> str:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-
-    table = grid()
-    for column in COLUMNS:
-        table.add_column(column, overflow="fold", no_wrap=column in ("name", "several", "link"))
-    for row in rows:
-        table.add_row(*(_cell(row, column) for column in COLUMNS))
+    table = grid(COLUMNS, ([_cell(row, column) for column in COLUMNS] for row in rows))
+    for column in table.columns:
+        column.no_wrap = column.header in ("name", "several", "link")
     console().print(table)

@@ -5,28 +5,43 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
+from wcll.atomic import replacing
 from wcll.checks import InputError
 
 
 def console() -> Console:
-    """A console as wide as the terminal, or wide enough for any table where there is none."""
-    screen = Console(highlight=False)
+    """A console as wide as the terminal, or wide enough for any table where there is none; it prints text as it is."""
+    screen = Console(highlight=False, markup=False, emoji=False)
     if not screen.is_terminal:
         screen.width = 200
     return screen
 
 
-def grid(**options: Any) -> Table:
-    """An empty table without lines."""
-    return Table(box=None, header_style="bold", pad_edge=False, **options)
+def grid(
+    heads: Iterable[str], rows: Iterable[Iterable[str | Text]], *, right: Container[str] = (), title: Text | None = None
+) -> Table:
+    """A table without lines; columns of numbers stand on the ``right``."""
+    table = Table(box=None, header_style="bold", pad_edge=False, title=title, title_justify="left")
+    for head in heads:
+        table.add_column(head, justify="right" if head in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def write_file(path: Path, text: str, argument: str = "--out") -> None:
+    """A text to a file that ``argument`` names, whole or not at all."""
+    with replacing(path, argument) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 @contextmanager

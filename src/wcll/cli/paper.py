@@ -9,22 +9,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from wcll.atomic import check_target, replacing
+from wcll.atomic import check_target
 from wcll.checks import InputError, choice
 from wcll.cli.data import DataOption
-from wcll.cli.output import console
-from wcll.cli.suites import Device, DryRun, Memory, Trials, Work, rows_of, train_missing, workers
+from wcll.cli.output import console, grid, write_file
+from wcll.cli.suites import Device, DryRun, Memory, Trials, Work, shown, train_missing, workers
 from wcll.evaluation import METRICS
 from wcll.paper import search
 from wcll.paper.page import figure3, render_report
 from wcll.paper.part import Part, mean_absolute
 from wcll.paper.published import show_name
 from wcll.paper.reproduction import read_reproduction
-from wcll.paper.result_files import make_part, write_part
-from wcll.results import Store
+from wcll.paper.result_files import keys_of, make_part, write_part
 from wcll.suites import Suite, load_suite
 
 STORE = Path("wcll-paper.sqlite")
@@ -44,14 +42,8 @@ SUITES = {
 
 app = typer.Typer(help="The paper's experiments: every published number beside ours.", rich_markup_mode=None)
 
-StorePath = Annotated[Path, typer.Option("--store", help="Where runs are kept; a stopped command goes on from there.")]
-ResultsFolder = Annotated[Path | None, typer.Option("--results", help="Also write a result file of each part here.")]
-Only = Annotated[str | None, typer.Option("--only", help="Only the columns of this data set, such as mnist.")]
-Processes = Annotated[
-    int | None, typer.Option(help="Processes on this machine's CPU (default: one a core; one on a GPU).", min=1)
-]
-
-
+STORE_HELP = "Where runs are kept; a stopped command goes on from there."
+PROCESSES_HELP = "Processes on this machine's CPU (default: one a core; one on a GPU)."
 Action = Callable[[int | None, str | None, Work, Path | None], None]
 
 
@@ -59,14 +51,14 @@ def _command(action: Action) -> Callable[..., None]:
     """A command that runs something: all of them have the same options."""
 
     def command(
-        store: StorePath = STORE,
+        store: Annotated[Path, typer.Option(help=STORE_HELP)] = STORE,
         data: DataOption = None,
         trials: Trials = None,
-        only: Only = None,
+        only: Annotated[str | None, typer.Option(help="Only the columns of this data set, such as mnist.")] = None,
         device: Device = "auto",
-        processes: Processes = None,
+        processes: Annotated[int | None, typer.Option(help=PROCESSES_HELP, min=1)] = None,
         memory: Memory = None,
-        results: ResultsFolder = None,
+        results: Annotated[Path | None, typer.Option(help="Also write a result file of each part here.")] = None,
         dry_run: DryRun = False,
     ) -> None:
         if results is not None:
@@ -83,16 +75,13 @@ def _run_suites(names: Sequence[str]) -> Action:
         suites = [_restricted(load_suite(name), only) for name in names]
         wanted = [trial for suite in suites for trial in suite.all_trials(range(trials or suite.trials))]
         title = suites[0].title if len(suites) == 1 else "The paper"
-        if not train_missing(title, wanted, work):
-            return
-        with Store(work.store) as finished:
-            for suite in suites:
-                count = trials or suite.trials
-                rows = list(rows_of(suite, finished, range(count)).values())
-                part = make_part(suite, count, rows, _made_by(suite.name, trials))
-                print_part(part)
-                if folder is not None:
-                    write_part(part, folder / f"{suite.name}.json")
+        rows = train_missing(title, wanted, work)
+        for suite in suites if rows else ():
+            count = trials or suite.trials
+            part = make_part(suite, count, [rows[key] for key in keys_of(suite, count)], _made_by(suite.name, trials))
+            print_part(part)
+            if folder is not None:
+                write_part(part, folder / f"{suite.name}.json")
 
     return action
 
@@ -100,11 +89,9 @@ def _run_suites(names: Sequence[str]) -> Action:
 def _run_search(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
     """Train what is missing of the search, print what fits best, and write its result file."""
     base = _restricted(search.base_suite(), only)
-    wanted = search.search_trials(base, trials or base.trials)
-    if not train_missing(base.title, wanted, work):
+    rows = train_missing(base.title, search.search_trials(base, trials or base.trials), work)
+    if not rows:
         return
-    with Store(work.store) as finished:
-        rows = {row.key: row for row in finished.rows([trial.key for trial in wanted])}
     found = search.measure(base, trials or base.trials, rows)
     for fit in found.ranked[: search.MOST]:
         one = fit.protocol
@@ -136,8 +123,7 @@ def report(
         files[out.parent / "figures" / "figure3.svg"] = figure3(found)
     for path, text in files.items():
         path.parent.mkdir(exist_ok=True)
-        with replacing(path, "--out") as draft:
-            draft.write_text(text, encoding="utf-8")
+        write_file(path, text)
     print(f"report: {out}", file=sys.stderr)
 
 
@@ -170,7 +156,8 @@ def print_part(part: Part) -> None:
         heads["fair"] = "ours: the fair protocol"
     for protocol, head in heads.items():
         screen.print(f"{head}, {METRICS[part.metric]} in percent")
-        screen.print(_grid(part, protocol))
+        rows = ([Text(show_name(m)), *(_cell(part, protocol, m, c) for c in part.columns)] for m in part.methods)
+        screen.print(grid(["method", *part.columns], rows, right=part.columns))
         screen.print()
     note = f"Mean ± std over {part.trials} trials." if part.trials > 1 else "One trial."
     if beside:
@@ -179,18 +166,7 @@ def print_part(part: Part) -> None:
     screen.print(f"{note}\n")
 
 
-def _grid(part: Part, protocol: str) -> Table:
-    grid = Table(box=None, header_style="bold", pad_edge=False)
-    grid.add_column("method")
-    for column in part.columns:
-        grid.add_column(Text(column), justify="right")
-    for method in part.methods:
-        grid.add_row(Text(show_name(method)), *(_cell(part, protocol, method, column) for column in part.columns))
-    return grid
-
-
 def _cell(part: Part, protocol: str, method: str, column: str) -> Text:
     cell = part.cell(protocol, method, column, part.metric)
-    ours = Text(cell.text(), style="bold" if cell.best else "")
     printed = part.printed.get((method, column)) if protocol == "paper" else None
-    return ours if printed is None else Text(f"{printed.mean:.1f} / ") + ours
+    return shown(cell) if printed is None else Text(f"{printed.mean:.1f} / ") + shown(cell)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from wcll.atomic import check_target
 from wcll.checks import InputError, choice
@@ -46,7 +45,8 @@ def listing(
     if as_json:
         print(json.dumps(lines, indent=2))
     else:
-        _print(lines)
+        cells = ([_text(line.get(column)) for column in COLUMNS] for line in lines)
+        console().print(grid(COLUMNS, cells, right=COLUMNS[-4:]), f"{len(lines)} runs", sep="\n")
 
 
 @app.command("export")
@@ -103,18 +103,6 @@ def _same(value: Any, wanted: str) -> bool:
         except ValueError:
             return False
     return value is not None and str(value) == wanted
-
-
-def _print(lines: list[dict[str, Any]]) -> None:
-
-    table = grid()
-    for column in COLUMNS:
-        table.add_column(column, justify="right" if column in COLUMNS[-4:] else "left")
-    for line in lines:
-        table.add_row(*(escape(_text(line.get(column))) for column in COLUMNS))
-    screen = console()
-    screen.print(table)
-    screen.print(f"{len(lines)} runs")
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.markup import escape
 
 from wcll.atomic import check_target, replacing
 from wcll.checks import InputError, IntArray, choice, positive
@@ -140,23 +139,18 @@ def _write(path: Path, suffix: str, simulation: Simulation) -> None:
 
 
 def _print(simulation: Simulation, out: Path) -> None:
-
-    summary = simulation.summary
-    table = grid()
-    columns = [("labels", summary.counts, 0), ("share", summary.marginal, 4)]
+    summary, screen = simulation.summary, console()
+    columns = {"labels": (summary.counts, 0), "share": (summary.marginal, 4)}
     if summary.prior:
-        columns.append(("prior under Q", summary.prior, 4))
+        columns["prior under Q"] = summary.prior, 4
     if summary.inverse_size:
-        columns += [("pi, inverse-size", summary.inverse_size.pi, 4)]
-        columns += [("prior, inverse-size", summary.inverse_size.prior, 4)]
-    table.add_column("class")
-    for name, _, _ in columns:
-        table.add_column(name, justify="right")
-    for k, name in enumerate(simulation.classes):
-        cells = (f"{e.value[k]:.{d}f}±{e.standard_error[k]:.{d}f}" for _, e, d in columns)
-        table.add_row(escape(str(name)), *cells)
-    screen = console()
+        columns["pi, inverse-size"] = summary.inverse_size.pi, 4
+        columns["prior, inverse-size"] = summary.inverse_size.prior, 4
+    rows = [
+        [str(name), *(f"{e.value[k]:.{d}f}±{e.standard_error[k]:.{d}f}" for e, d in columns.values())]
+        for k, name in enumerate(simulation.classes)
+    ]
     screen.print(f"{summary.n} samples, {len(simulation.classes)} classes -> {out}")
-    screen.print(table)
+    screen.print(grid(["class", *columns], rows, right=columns))
     if summary.inverse_size_problem:
         screen.print(f"inverse-size recovery: {summary.inverse_size_problem}")

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wcll.atomic import replacing
 from wcll.checks import choice
 from wcll.cli.data import DataOption
-from wcll.cli.output import byte_size, console, duration, grid, progress_bar
+from wcll.cli.output import byte_size, console, duration, grid, progress_bar, write_file
+from wcll.report.cells import Cell
 from wcll.report.formats import caption, to_csv, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import Table, build_table
@@ -79,13 +79,11 @@ def report(
     wanted = load_suite(suite)
     seeds = range(trials or wanted.trials)
     with Store(store, create=False) as results:
-        rows = rows_of(wanted, results, seeds)
+        rows = {row.key: row for row in results.rows(trial.key for trial in wanted.all_trials(seeds))}
     if out is None:
         print_tables(wanted, rows, seeds)
         return
-    text = _formatted(wanted, rows, seeds, out, f"wcll run {suite}")
-    with replacing(out, "--out") as draft:
-        draft.write_text(text, encoding="utf-8")
+    write_file(out, _formatted(wanted, rows, seeds, out, f"wcll run {suite}"))
     print(f"{len(rows)} runs: {out}", file=sys.stderr)
 
 
@@ -104,11 +102,6 @@ def train_missing(title: str, trials: Sequence[Trial], work: Work) -> dict[str, 
         return runs.train(title, progress, lambda text: print(text, file=sys.stderr, flush=True))
 
 
-def rows_of(suite: Suite, results: Store, seeds: Sequence[int]) -> dict[str, Row]:
-    """The finished runs of a suite, by key."""
-    return {row.key: row for row in results.rows(trial.key for trial in suite.all_trials(seeds))}
-
-
 def print_tables(suite: Suite, rows: dict[str, Row], seeds: Sequence[int]) -> None:
     """The suite's tables on the terminal."""
     for spec in suite.tables:
@@ -117,14 +110,15 @@ def print_tables(suite: Suite, rows: dict[str, Row], seeds: Sequence[int]) -> No
 
 def print_table(table: Table) -> None:
     """A table of results on the terminal."""
-    shown = grid(title=Text(table.title), title_justify="left")
-    shown.add_column("method")
-    for head in table.head_texts():
-        shown.add_column(Text(f"{head} %"), justify="right")
-    for line in table.lines:
-        cells = [Text(cell.text(), style="bold" if cell.best else "") for cell in line.cells]
-        shown.add_row(Text(line.title + line.mark), *cells)
-    console().print(shown, Text(caption(table), style="dim"), "", sep="\n")
+    heads = [f"{head} %" for head in table.head_texts()]
+    rows = ([Text(line.title + line.mark), *map(shown, line.cells)] for line in table.lines)
+    tabular = grid(["method", *heads], rows, right=heads, title=Text(table.title))
+    console().print(tabular, Text(caption(table), style="dim"), "", sep="\n")
+
+
+def shown(cell: Cell) -> Text:
+    """A cell on the terminal, bold for the best."""
+    return Text(cell.text(), style="bold" if cell.best else "")
 
 
 def _formatted(suite: Suite, rows: dict[str, Row], seeds: Sequence[int], out: Path, command: str) -> str:

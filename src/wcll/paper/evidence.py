@@ -6,13 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
 from wcll.paper.part import Part
-from wcll.paper.published import Published, published
+from wcll.paper.published import Published, published, show_name
 from wcll.report.cells import SIGNIFICANCE, Cell, paired_p_value
+from wcll.report.render import phrase
+
+PROTOCOLS = {"paper": "the paper's protocol", "fair": "the fair protocol"}
 
 
 def means(cells: Sequence[Cell]) -> list[float]:
@@ -28,6 +32,11 @@ def in_words(cells: Sequence[Cell]) -> str:
 def range_of(values: Sequence[float]) -> str:
     """From the smallest to the largest; a single value as it is."""
     return f"{min(values):.1f} to {max(values):.1f}" if len(values) > 1 else f"{values[0]:.1f}"
+
+
+def measured_range(part: Part, protocol: str, *methods: str) -> str:
+    """The range of what we measure."""
+    return range_of(means([cell for method in methods for cell in part.cells(protocol, method)]))
 
 
 def printed_range(part: Part, *methods: str) -> str:
@@ -56,13 +65,6 @@ def all_or_open(answers: Sequence[bool | None]) -> bool | None:
     return None if None in answers else all(answers)
 
 
-def significance(answers: Sequence[bool | None], side: str) -> str:
-    """How many of some comparisons with WCLL are significant."""
-    if None in answers:
-        return f"Too few trials to say what is {side} WCLL."
-    return f"Significantly {side} WCLL: {sum(map(bool, answers))} of {len(answers)} comparisons."
-
-
 @dataclass(frozen=True)
 class Change:
     """How much a figure changes, in points: the mean over trials, and its 95 % interval."""
@@ -80,12 +82,6 @@ class Change:
     def within(self, points: float) -> bool:
         """Whether it is certainly small."""
         return -points < self.low and self.high < points
-
-    def text(self) -> str:
-        """The figures in words."""
-        interval = f"95 % interval over {self.trials} trials {self.low:+.1f} to {self.high:+.1f}"
-        change = f"changes by {self.mean:+.1f} points (mean of classes 0, 1 and 2, {interval})"
-        return f"Accuracy on the imbalanced class {change}."
 
 
 def change_between(before: Sequence[Cell], after: Sequence[Cell]) -> Change:
@@ -112,3 +108,16 @@ def log_slope(sizes: Part, protocol: str, limit: float) -> float:
 def all_of(words: Sequence[str]) -> str:
     """``a, b and c``."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+#: What sentences are made with.
+WORDS = {
+    "protocols": PROTOCOLS,
+    "name": show_name,
+    **{one.__name__: one for one in (all_of, fmean, in_words, log_slope, measured_range, printed_range, range_of)},
+}
+
+
+def say(template: str, what: str, *figures: Any) -> str:
+    """A sentence of a template (one of its macros) with its figures."""
+    return phrase(f"{template}.txt", what, *figures, package="wcll.paper", words=WORDS)

@@ -70,14 +70,6 @@ def show_name(method: str) -> str:
 
 
 def _number(row: dict[str, str]) -> Published:
-    return Published(
-        table=int(row["table"]),
-        dataset=row["dataset"],
-        classes=int(row["classes"]),
-        p=float(row["p"]) if row["p"] else None,
-        minority=row["minority"],
-        method=row["method"],
-        mean=float(row["mean"]),
-        std=float(row["std"]) if row["std"] else None,
-        trials=int(row["trials"]),
-    )
+    p, std = (float(row[name]) if row[name] else None for name in ("p", "std"))
+    place = int(row["table"]), row["dataset"], int(row["classes"]), p, row["minority"], row["method"]
+    return Published(*place, mean=float(row["mean"]), std=std, trials=int(row["trials"]))

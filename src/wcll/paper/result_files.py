@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -48,24 +49,23 @@ def made_of(rows: Sequence[Row]) -> dict[str, Any]:
 def write_part(part: Part, path: Path) -> None:
     """One run a line."""
     name, keys = part.suite.name, keys_of(part.suite, part.trials)
-    check_trials(path, name, part.trials)
     if lacking := [key for key in keys if key not in part.runs]:
         raise InputError("--results", f"all {len(keys)} runs of {name}", f"{len(lacking)} missing")
-    lines = [json.dumps(part.runs[key].to_list(), separators=(",", ":")) for key in keys]
     head = {"suite": name, "version": version(keys), "trials": part.trials, "made": part.made, "fields": FIELDS}
-    write_lines(path, head, "runs", lines)
+    write_lines(path, head, "runs", [part.runs[key].to_list() for key in keys])
 
 
-def check_trials(path: Path, name: str, trials: int) -> None:
-    """Fail rather than replace results by those of fewer trials."""
-    if path.exists() and (more := read_file(path, name).get("trials", 0)) > trials:
+def write_lines(path: Path, head: Mapping[str, Any], name: str, lines: Iterable[Sequence[Any]]) -> None:
+    """A JSON file whose last item is a list with one entry a line, so that versions of it can be compared.
+
+    Results of more trials are not replaced.
+    """
+    trials = head["trials"]
+    if path.exists() and (more := read_file(path, head["suite"]).get("trials", 0)) > trials:
         expected = f"a file of at most {trials} trials to replace"
         raise InputError("--results", expected, f"{path} of {more}", "name another folder, or remove the file")
-
-
-def write_lines(path: Path, head: Mapping[str, Any], name: str, lines: Sequence[str]) -> None:
-    """A JSON file whose last item is a list with one entry a line, so that versions of it can be compared."""
-    text = json.dumps(head, indent=1)[:-2] + f',\n "{name}": [\n' + ",\n".join(lines) + "\n]\n}\n"
+    entries = ",\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
+    text = f'{json.dumps(head, indent=1)[:-2]},\n "{name}": [\n{entries}\n]\n}}\n'
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, "--results") as draft:
         draft.write_text(text, encoding="utf-8")
@@ -74,18 +74,22 @@ def write_lines(path: Path, head: Mapping[str, Any], name: str, lines: Sequence[
 def read_part(path: Path, suite: Suite) -> Part:
     """The results of a suite; runs of another version of it are refused."""
     plain = read_file(path, suite.name)
-    try:
+    with reading(path):
         trials, runs = int(plain["trials"]), [Kept.from_list(run) for run in plain["runs"]]
         made = dict(plain["made"])
-    except (IndexError, KeyError, TypeError, ValueError) as error:
-        raise not_ours(path, error) from None
     check_version(path, suite.name, [run.key for run in runs], plain, keys_of(suite, trials))
     return Part(suite, trials, {run.key: run for run in runs}, made)
 
 
-def not_ours(path: Path, error: Exception) -> InputError:
-    """What to say of a file in which something is missing or wrong."""
-    return InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}")
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say of which file it is that something in it is missing or wrong."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}") from None
 
 
 def read_file(path: Path, name: str) -> dict[str, Any]:

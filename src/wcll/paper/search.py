@@ -7,7 +7,6 @@ trained, nor whether the last or the best epoch is shown. Each combination is ru
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,8 +17,8 @@ from typing import Any
 
 from wcll.checks import InputError
 from wcll.paper.part import CLOSE
-from wcll.paper.published import published
-from wcll.paper.result_files import check_trials, check_version, made_of, not_ours, read_file, version, write_lines
+from wcll.paper.published import find
+from wcll.paper.result_files import check_version, made_of, read_file, reading, version, write_lines
 from wcll.results import Row
 from wcll.suites import Suite, Trial
 from wcll.suites.loading import load_base
@@ -37,6 +36,7 @@ GENERATORS: dict[str, dict[str, str]] = {
     "uniform labels, rare classes named more": {"labels": "uniform", "imbalance_of": "ybar-inverse"},
 }
 INVERSE_SIZE = "inverse-size labels of imbalanced classes"
+TABLES = (2, 3, 4, 6)  #: that print numbers of MNIST in these settings
 MOST = 10  #: protocols that are listed
 SMALLEST = 5421  #: images of the rarest digit in MNIST: uniform labels name every digit about as often
 
@@ -76,17 +76,17 @@ class Search:
 
     def distance(self, protocol: Protocol, columns: Sequence[Axis] | None = None) -> Fit:
         """The mean absolute difference over the settings (of ``columns``) that the paper prints and the data allow."""
-        apart = self._apart(protocol, self.base.columns if columns is None else columns)
+        apart = self._apart(protocol, columns)
         return Fit(protocol, fmean(apart) if apart else float("nan"), len(apart))
 
     def rival_distance(self, protocol: Protocol, columns: Sequence[Axis] | None = None) -> float:
         """The same over all numbers that are printed for the rivals, under the same data, rate and epoch."""
-        wanted = self.base.columns if columns is None else columns
-        apart = [one for loss in self.rivals for one in self._apart(replace(protocol, loss=loss), wanted)]
+        apart = [one for loss in self.rivals for one in self._apart(replace(protocol, loss=loss), columns)]
         return fmean(apart) if apart else float("nan")
 
-    def _apart(self, protocol: Protocol, columns: Sequence[Axis]) -> list[float]:
-        pairs = [(self._printed[protocol.loss, c.title], self.figures.get((protocol, c.title))) for c in columns]
+    def _apart(self, protocol: Protocol, columns: Sequence[Axis] | None) -> list[float]:
+        wanted = self.base.columns if columns is None else columns
+        pairs = [(self._printed[protocol.loss, c.title], self.figures.get((protocol, c.title))) for c in wanted]
         return [abs(ours - printed) for printed, ours in pairs if printed is not None and ours is not None]
 
     @cached_property
@@ -171,11 +171,8 @@ class Search:
 def printed_mean(loss: str, column: Axis) -> float | None:
     """What the paper prints for a row in a setting; table 2 before table 6, which repeats it."""
     minority = " ".join(map(str, column.settings["minority"]))
-    for one in published():
-        same = one.dataset == "mnist" and one.p == column.settings["p"] and one.minority == minority
-        if same and one.method == loss.split(" ")[0]:
-            return one.mean
-    return None
+    found = (find(table, "mnist", column.settings["p"], minority, loss.split(" ")[0]) for table in TABLES)
+    return next((one.mean for one in found if one is not None), None)
 
 
 def base_suite() -> Suite:
@@ -223,7 +220,6 @@ def measure(base: Suite, trials: int, rows: Mapping[str, Row]) -> Search:
 
 def write_search(search: Search, command: str, path: Path) -> None:
     """One line for every generator, size, setting and loss: last epochs by rate, then best epochs by rate."""
-    check_trials(path, NAME, search.trials)
     keys = [trial.key for trial in search_trials(search.base, search.trials)]
     lines: dict[tuple[str, int, str, str], list[float]] = {}
     for protocol, column in _places(search.base):
@@ -233,14 +229,13 @@ def write_search(search: Search, command: str, path: Path) -> None:
         line.append(search.figures[protocol, column])
     made = {"command": command, **search.made}
     head = {"suite": NAME, "version": version(keys), "trials": search.trials, "made": made}
-    text = [json.dumps([*place, *values], separators=(",", ":")) for place, values in lines.items()]
-    write_lines(path, head, "figures", text)
+    write_lines(path, head, "figures", [[*place, *values] for place, values in lines.items()])
 
 
 def read_search(path: Path) -> Search:
     """What :func:`write_search` wrote; of this version, and whole."""
     base, plain = base_suite(), read_file(path, NAME)
-    try:
+    with reading(path):
         trials, lines, made = int(plain["trials"]), plain["figures"], dict(plain["made"])
         check_version(path, NAME, None, plain, [trial.key for trial in search_trials(base, trials)])
         rates = base.grid["lr"]
@@ -251,10 +246,6 @@ def read_search(path: Path) -> Search:
         }
         if list(figures) != list(_places(base)):
             raise ValueError("settings that are missing or not asked for")
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise not_ours(path, error) from None
     return Search(base, trials, figures, made)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wcll.report.cells import Cell
-from wcll.report.render import bold
+from wcll.report.render import render
 from wcll.report.tables import Table
 
 _LATEX = {
@@ -20,16 +20,7 @@ _LATEX = {
 
 def to_markdown(table: Table) -> str:
     """A pipe table, the best in bold."""
-    lines = [
-        f"**{table.title}**",
-        "",
-        "| method | " + " | ".join(f"{_pipes(head)} %" for head in table.head_texts()) + " |",
-    ]
-    lines.append("|---|" + "---:|" * len(table.heads))
-    for line in table.lines:
-        cells = [bold(cell) for cell in line.cells]
-        lines.append(f"| {_pipes(line.title)}{line.mark} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", caption(table)]) + "\n"
+    return render("table.md", table=table, caption=caption(table)) + "\n"
 
 
 def to_latex(table: Table) -> str:
@@ -54,10 +45,6 @@ def to_csv(tables: Sequence[Table]) -> str:
             for (column, metric), cell in zip(table.heads, line.cells, strict=True):
                 writer.writerow((table.title, table.select, line.title, column, metric, *_figures(cell)))
     return text.getvalue()
-
-
-def _pipes(text: str) -> str:
-    return text.replace("|", r"\|")
 
 
 def to_dict(table: Table) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""Templates of the packages, filled: one self-contained HTML page, or Markdown."""
+"""Templates of the packages, filled: one self-contained HTML page, Markdown, or SVG."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -12,18 +14,28 @@ from wcll.report.cells import Cell
 def render(template: str, *, package: str = "wcll.report", **values: Any) -> str:
     """Fill a template of a package, which may extend those of this one; a missing value is an error.
 
-    HTML is escaped, Markdown has lines of its own.
+    HTML and SVG are escaped, Markdown and SVG have lines of their own.
     """
-    html = template.endswith(".html")
+    return _environment(package, template.rpartition(".")[2]).get_template(template).render(**values)
+
+
+def phrase(template: str, macro: str, *figures: Any, package: str, words: Mapping[str, Any]) -> str:
+    """One macro of a template with its arguments; it can use ``words``."""
+    module = _environment(package, "txt").get_template(template).make_module(dict(words))
+    return str(getattr(module, macro)(*figures))
+
+
+@cache
+def _environment(package: str, kind: str) -> Environment:
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("wcll.report")]),
-        autoescape=html,
+        autoescape=kind in ("html", "svg"),
         undefined=StrictUndefined,
-        trim_blocks=not html,
-        lstrip_blocks=not html,
+        trim_blocks=kind != "html",
+        lstrip_blocks=kind != "html",
     )
     environment.filters["bold"] = bold
-    return environment.get_template(template).render(**values)
+    return environment
 
 
 def bold(cell: Cell) -> str:

@@ -36,7 +36,7 @@ def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], comm
         columns=[_column(suite, i, picks) for i in range(len(suite.columns))],
         panel_caption=tables[0].notes[0],
         estimates=_estimates(picks),
-        told=_told(shown),
+        told=" or ".join(sorted({str(row.judge) for row in shown})),
         made=_made(suite, shown, seeds, command),
     )
 
@@ -97,11 +97,6 @@ def _estimates(picks: Picks[Row]) -> list[dict[str, str]]:
             }
             found.append(line)
     return found
-
-
-def _told(rows: Sequence[Row]) -> str:
-    """How Q and the class shares are known."""
-    return " or ".join(sorted({str(row.judge) for row in rows}))
 
 
 def _estimate(picked: Picked[Row]) -> Figure:

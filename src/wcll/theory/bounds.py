@@ -251,24 +251,14 @@ def lemma1(problem: Problem) -> Bound:
     """
     bracket = problem.pi_max * (problem.classes - 1) + problem.classes
     largest = 2 * problem.omega_max * problem.largest_loss * bracket
-    return Bound(
-        "Lemma 1, as printed",
-        "2 omega_K L_phi [pi_K (K-1) + K] R_N(F) + sqrt(I^2 log(4/delta) / (2N))",
-        {
-            **_common(problem, "omega_K"),
-            "pi_K": problem.pi_max,
-            "L_phi": problem.lipschitz,
-            "pi_K (K-1) + K": bracket,
-            "I": largest,
-        },
-        {
-            "complexity": 2 * problem.omega_max * problem.lipschitz * bracket * problem.complexity,
-            "deviation": largest * math.sqrt(math.log(4 / problem.delta) / (2 * problem.n)),
-        },
-        1 - problem.delta / 2,
-        problem.width,
-        problem.scale,
-    )
+    terms = {
+        "complexity": 2 * problem.omega_max * problem.lipschitz * bracket * problem.complexity,
+        "deviation": largest * math.sqrt(math.log(4 / problem.delta) / (2 * problem.n)),
+    }
+    formula = "2 omega_K L_phi [pi_K (K-1) + K] R_N(F) + sqrt(I^2 log(4/delta) / (2N))"
+    own = {"pi_K": problem.pi_max, "L_phi": problem.lipschitz, "pi_K (K-1) + K": bracket, "I": largest}
+    lemma = _bound(problem, "Lemma 1, as printed", formula, own, terms, omega="omega_K")
+    return replace(lemma, confidence=1 - problem.delta / 2)
 
 
 def theorem1(problem: Problem) -> Bound:
@@ -283,24 +273,14 @@ def theorem1(problem: Problem) -> Bound:
 
 def corrected_lemma(problem: Problem) -> Bound:
     """The corrected statement; its proof is in the module's description."""
-    k = problem.classes
-    deviation = problem.width * math.sqrt(math.log(2 / problem.delta) / (2 * problem.n))
-    complexity = 2 * problem.omega_max * problem.contraction * k * problem.complexity
-    return Bound(
-        "Lemma 1, corrected",
-        "2 omega_max kappa sum_k R_N(F_k) + D sqrt(log(2/delta) / (2N))",
-        {
-            **_common(problem, "omega_max"),
-            "Lambda": problem.vector_lipschitz,
-            "kappa": problem.contraction,
-            "D": problem.width,
-            "sum_k R_N(F_k)": k * problem.complexity,
-        },
-        {"complexity": complexity, "deviation": deviation},
-        1 - problem.delta,
-        problem.width,
-        problem.scale,
-    )
+    terms = {
+        "complexity": 2 * problem.omega_max * problem.contraction * problem.classes * problem.complexity,
+        "deviation": problem.width * math.sqrt(math.log(2 / problem.delta) / (2 * problem.n)),
+    }
+    formula = "2 omega_max kappa sum_k R_N(F_k) + D sqrt(log(2/delta) / (2N))"
+    own = {"Lambda": problem.vector_lipschitz, "kappa": problem.contraction, "D": problem.width}
+    own["sum_k R_N(F_k)"] = problem.classes * problem.complexity
+    return _bound(problem, "Lemma 1, corrected", formula, own, terms)
 
 
 def corrected_theorem(problem: Problem) -> Bound:
@@ -312,15 +292,8 @@ def corrected_theorem(problem: Problem) -> Bound:
 def finite_class(problem: Problem, members: int) -> Bound:
     r"""For finitely many models J, by Hoeffding's inequality and a union: :math:`D \sqrt{\log(2J/\delta) / (2N)}`."""
     deviation = problem.width * math.sqrt(math.log(2 * whole("members", members) / problem.delta) / (2 * problem.n))
-    return Bound(
-        "finitely many models",
-        "D sqrt(log(2J/delta) / (2N))",
-        {**_common(problem, "omega_max"), "J": members, "D": problem.width},
-        {"deviation": deviation},
-        1 - problem.delta,
-        problem.width,
-        problem.scale,
-    )
+    own = {"J": members, "D": problem.width}
+    return _bound(problem, "finitely many models", "D sqrt(log(2J/delta) / (2N))", own, {"deviation": deviation})
 
 
 def labels_needed(bound: float, n: int, gap: float) -> int:
@@ -340,15 +313,13 @@ def cross_entropy_limit(classes: int, reach: float) -> float:
     return float(np.logaddexp(0.0, math.log(classes - 1) + 2 * reach))
 
 
-def _common(problem: Problem, omega: str) -> dict[str, float]:
-    return {
-        "K": problem.classes,
-        "N": problem.n,
-        "delta": problem.delta,
-        omega: problem.omega_max,
-        "L_f": problem.largest_loss,
-        "R_N": problem.complexity,
-    }
+def _bound(
+    problem: Problem, name: str, formula: str, own: dict[str, float], terms: dict[str, float], omega: str = "omega_max"
+) -> Bound:
+    """A statement that holds with probability 1 - delta; to what went into all of them come its ``own`` ingredients."""
+    common = {"K": problem.classes, "N": problem.n, "delta": problem.delta, omega: problem.omega_max}
+    ingredients = {**common, "L_f": problem.largest_loss, "R_N": problem.complexity, **own}
+    return Bound(name, formula, ingredients, terms, 1 - problem.delta, problem.width, problem.scale)
 
 
 def _twice(lemma: Bound, name: str, formula: str) -> Bound:

@@ -139,8 +139,7 @@ def _climb(world: World, difference: FloatArray, starts: int, seed: int) -> Floa
         length = gradient.norm(dim=-1, keepdim=True).clamp(min=1e-30)
         weights = _within(weights + 2 * world.norm * 0.93**step * gradient / length, world.norm)
         best = torch.maximum(best, risk.value(weights))
-    both = best.amax(-1).view(2, -1)
-    largest: FloatArray = both.amax(0).numpy()
+    largest: FloatArray = best.amax(-1).view(2, -1).amax(0).numpy()
     return largest
 
 
@@ -159,11 +158,8 @@ def excess_risk(world: World, drawn: FloatArray) -> FloatArray:
     """
     truth = Risk(world, world.joint[None])
     least = truth.value(_descend(world, world.joint[None]))[0, 0]
-    found = []
-    for part in _chunks(drawn):
-        trained = _descend(world, part)
-        found.append((truth.value(trained.transpose(0, 1))[0] - least).numpy())
-    excess: FloatArray = np.maximum(np.concatenate(found), 0.0)  # rounding
+    found = [truth.value(_descend(world, part).transpose(0, 1))[0] - least for part in _chunks(drawn)]
+    excess: FloatArray = torch.cat(found).clamp(min=0.0).numpy()  # rounding
     return excess
 
 
