@@ -23,7 +23,7 @@ test: lint
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
 torture: .venv/installed  # the same kills as in the tests, and more of them
-	WCLL_KILLS=10 $(BIN)/pytest -q tests/test_killed.py
+	WCLL_KILLS=10 $(BIN)/pytest -q tests/running/test_killed.py
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/labels.py

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from cases import CASES, Case, context, labels, value
+from cases import CASES, Case, class_of, context, labels, value
 from oracles import ORACLES
-from test_loss_exports import class_of
 from wcll import functional
 from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets, Transition

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from suites import heeds_control_c
+from small import heeds_control_c
 from wcll.checks import InputError, InputTypeError
 from wcll.cli.app import COMMANDS, run
 from wcll.labels import inverse_size_transition, uniform_transition

@@ -1,4 +1,4 @@
-"""Models and training: runs together equal runs alone, drop-out is counter-based, Adam is Adam."""
+"""Models and their layers: drop-out is counter-based, initial values follow from the seed."""
 
 from __future__ import annotations
 
@@ -7,72 +7,12 @@ import math
 import pytest
 import torch
 
-from cases import CASES, context
 from wcll.checks import InputError
-from wcll.losses import LOSSES, Context, Targets
 from wcll.models import MODELS, build_model, predict_logits
 from wcll.models.counters import counter_uniform, philox, stream_keys
 from wcll.models.layers import RunDropout, prepare_dropouts
-from wcll.training import RunAdam, RunGroup, RunLoss, Training, batches
-from wcll.training.plain import PlainLoop
 
-MODELS_TRAINED = [
-    ("linear", (6,)),
-    ({"name": "mlp", "hidden": 8, "layers": 2, "dropout": 0.3}, (6,)),
-    ({"name": "cnn9", "width": 2, "dropout": 0.25}, (1, 8, 8)),
-]
-LOSS_CASES = {case.name: case for case in CASES}  # one variant a loss
 K, N = 4, 48
-
-
-def train(model, shape, cases, rates, *, seed=3, epochs=17):
-    """Parameters and running statistics after 51 steps, with a leading run axis."""
-    generator = torch.Generator().manual_seed(1)
-    x = torch.randn(N, *shape, dtype=torch.float64, generator=generator)
-    losses = [
-        RunLoss(LOSSES[case.name], tuple(case.options.items()), Context(**context(case, K)), start, start + len(part))
-        for case, start, part in cases
-    ]
-    group = RunGroup(x, Targets.of(torch.arange(N) % K, K), seed, rates, losses)
-    loop = PlainLoop([group], Training(model, K, 1.0, 16, 1e-4, torch.float64, torch.device("cpu")))
-    start = {name: tensor.clone() for name, tensor in loop.parameters(0).items()}
-    for _ in range(epochs):
-        loop.run_epoch()
-    return start, loop.parameters(0)
-
-
-@pytest.mark.parametrize(("model", "shape"), MODELS_TRAINED, ids=["linear", "mlp", "cnn9"])
-@pytest.mark.parametrize("name", list(LOSSES))
-def test_together_equals_alone(name, model, shape):
-    case, rates = LOSS_CASES[name], [1e-3, 3e-3, 1e-2]
-    start, together = train(model, shape, [(case, 0, rates)], rates)
-    assert any(not torch.equal(together[key], start[key]) for key in start), "nothing was learned"
-    for run, rate in enumerate(rates):
-        _, alone = train(model, shape, [(case, 0, [rate])], [rate])
-        for key, value in together.items():
-            torch.testing.assert_close(value[run], alone[key][0], rtol=1e-10, atol=1e-10)
-
-
-def test_losses_of_several_groups_train_side_by_side():
-    """A stack with two losses gives what two stacks with one loss each give."""
-    log, free, rates = LOSS_CASES["log"], LOSS_CASES["free"], [1e-2, 1e-3]
-    _, both = train("linear", (5,), [(log, 0, rates), (free, 2, rates)], rates * 2)
-    alone = [train("linear", (5,), [(case, 0, rates)], rates)[1]["layer.weight"] for case in (log, free)]
-    torch.testing.assert_close(both["layer.weight"], torch.cat(alone), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("weight_decay", [0.0, 1e-2])
-def test_adam_is_torchs_adam(weight_decay):
-    ours = torch.nn.Parameter(torch.randn(1, 4, 3, dtype=torch.float64))
-    theirs = torch.nn.Parameter(ours.detach().clone())
-    one = RunAdam([ours], torch.tensor([0.05], dtype=torch.float64), weight_decay=weight_decay)
-    other = torch.optim.Adam([theirs], lr=0.05, weight_decay=weight_decay)
-    for _ in range(30):
-        for parameter, optimiser in ((ours, one), (theirs, other)):
-            optimiser.zero_grad()
-            (parameter.sin() * parameter).sum().backward()
-            optimiser.step()
-    torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
 def test_philox_has_the_published_values():
@@ -107,16 +47,6 @@ def test_dropout_drops_its_share_and_keeps_the_mean():
     assert torch.equal(layer.eval()(x, 3), x)
     images = layer.train()(torch.ones(20, 2 * 8, 4, 4), step=0)
     assert torch.equal(images, images[..., :1, :1].expand_as(images))  # whole channels
-
-
-def test_batches_are_a_shuffled_partition():
-    first = list(batches(100, 32, seed=0, epoch=0))
-    assert [len(b) for b in first] == [32, 32, 32]  # the incomplete one is dropped
-    assert len(torch.cat(first).unique()) == 96
-    again, other = (torch.cat(list(batches(100, 32, seed=0, epoch=e))) for e in (0, 1))
-    assert torch.equal(torch.cat(first), again)
-    assert not torch.equal(again, other)
-    assert [len(b) for b in batches(10, 32, seed=0, epoch=0)] == [10]
 
 
 def test_cnn9_is_the_papers_network():

@@ -1,11 +1,8 @@
-"""Running suites: no true label leaks, runs do not depend on their neighbours, results are what they say."""
+"""Samples and labels of a trial: what is drawn, who gets what of it, and what losses and selection are told."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,90 +11,18 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from suites import SMALL, run_suite
-from wcll.checks import InputError, InputTypeError
+from small import trial
+from wcll.checks import InputError
 from wcll.datasets import Dataset, Split, load_dataset
-from wcll.evaluation import Confusion, complementary_log_likelihood, select
 from wcll.labels import complementary_prior, imbalance_counts, inverse_size_transition
 from wcll.labels.imbalance import round_to_total
 from wcll.labels.weights import eq13
-from wcll.running import train as training
-from wcll.running.containers import Clean, Ordinary, Weak
-from wcll.running.execute import Tasks, run_jobs
-from wcll.running.plan import Job, plan
+from wcll.running.execute import run_jobs
+from wcll.running.plan import plan
 from wcll.running.sampling import class_sizes, draw_samples
 from wcll.running.task import loss_context, make_task
-from wcll.running.train import run_group, train
-from wcll.suites import Trial, parse_suite
 
 CPU = torch.device("cpu")
-BASE = {
-    **{"dataset": "digits", "loss": "wcll", "lr": 1e-2, "seed": 0, "imbalance": "eq6", "minority": [0], "p": 2},
-    **{"n_majority": 60, "labels": "inverse-size", "epochs": 3, "batch_size": 64, "dtype": "float64"},
-}
-
-
-def trial(**changes):
-    return Trial.of({**BASE, **changes})
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load_dataset("digits")
-
-
-@pytest.fixture(scope="module")
-def suite():
-    return parse_suite(SMALL, "small")
-
-
-@pytest.fixture(scope="module")
-def rows(suite):
-    return run_suite(suite, [0], CPU)
-
-
-def trained(one, task, **options):
-    (recording,) = train([(Job((one,)), task.view)], CPU, **options)
-    return recording
-
-
-@pytest.mark.parametrize("loss", ["wcll", "forward", "free"])
-@pytest.mark.parametrize("pi", ["recovered", "declared"])
-@pytest.mark.parametrize("plain", [False, True], ids=["engine", "plain"])
-def test_corrupted_true_labels_change_no_parameter_and_no_selection(digits, loss, pi, plain):
-    one = trial(loss=loss, assume="inverse-size", judge="inverse-size", pi=pi)
-    clean = trained(one, make_task(one, digits), plain=plain)
-    own = Split(digits.train.x.copy(), digits.train.y.copy())
-    task = make_task(one, dataclasses.replace(digits, train=own))
-    own.y[:] = np.random.default_rng(0).integers(0, 10, len(own.y))  # all that is left of the truth
-    task.test.y[:] = 0
-    corrupted = trained(one, task, plain=plain)
-    assert clean.parameters.keys() == corrupted.parameters.keys()
-    assert all(torch.equal(value, corrupted.parameters[name]) for name, value in clean.parameters.items())
-    scores = [[-float(score[0, 0]) for score in recording.scores] for recording in (clean, corrupted)]
-    assert scores[0] == scores[1]
-    assert select([scores[0]]) == select([scores[1]])
-    assert all(torch.equal(a, b) for a, b in zip(clean.tables.values(), corrupted.tables.values(), strict=True))
-
-
-def test_training_cannot_be_given_true_labels(digits):
-    one = trial()
-    task = make_task(one, digits)
-    assert task.limit is None  # not even made
-    assert {field.name for field in dataclasses.fields(Weak)} == {"x", "ybar"}
-    ordinary = dataclasses.replace(task, limit=Ordinary(task.train.x, task.train.ybar))
-    with pytest.raises(InputTypeError, match="data: expected complementary labels for loss 'wcll', got Ordinary"):
-        trained(one, ordinary)
-    view = dataclasses.replace(task.view, data=Clean(task.train.x, task.train.ybar))
-    with pytest.raises(InputTypeError, match="data: expected complementary labels for loss 'wcll', got Clean"):
-        train([(Job((one,)), view)], CPU)
-
-
-def test_the_training_module_knows_no_container_of_test_labels():
-    tree = ast.parse(Path(inspect.getfile(training)).read_text())
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert not {"Clean", "Task", "Confusion"} & (names | imported)
 
 
 def test_the_draws_are_what_the_trial_says(digits):
@@ -146,18 +71,6 @@ def test_beliefs_weights_and_resampling(digits):
     assert 0.4 < (noisy.limit.y == noisy.train.ybar).mean() < 0.6
 
 
-def test_logit_adjustment_finds_the_rare_classes_that_cross_entropy_misses(digits):
-    rare = {"imbalance": "step", "p": 10, "minority": None, "labels": "uniform", "epochs": 20}
-    for seed in range(3):
-        plain, adjusted = (trial(loss=loss, seed=seed, **rare) for loss in ("cross-entropy", "logit-adjusted"))
-        task = make_task(plain, digits)
-        shares = run_group(Job((adjusted,)), task.view).losses[0].context.marginal
-        assert np.allclose(shares, task.declared.sizes / task.declared.sizes.sum())  # of y, not of ybar
-        rows = run_jobs([(Job((plain, adjusted)), task)], CPU)
-        assert rows[1].metrics["minority_recall"] > rows[0].metrics["minority_recall"] + 0.1
-        assert rows[1].metrics["balanced_accuracy"] > rows[0].metrics["balanced_accuracy"]
-
-
 def test_class_sizes_of_every_profile():
     have = np.array([100, 100, 100, 100])
     tailed = trial(imbalance="long-tailed", p=10, minority=None, n_majority=80)
@@ -202,9 +115,6 @@ def test_groups_stay_on_one_side_throughout():
     assert not sides[1] & sides[2]
     assert 0.2 < len(draw.test.y) / 600 < 0.3
     assert np.bincount(draw.pool.y[draw.train.rows]).tolist() == [30, 60, 60]
-
-
-# What is imbalanced: the true classes, the selector, or the labels
 
 
 ELSEWHERE = ["selector", "ybar", "ybar-inverse"]
@@ -379,54 +289,3 @@ def test_a_class_without_samples_and_a_singular_judge_are_said_before_training(d
         make_task(trial(n_majority=None), hollow)
     with pytest.raises(InputError, match="transition: expected an invertible matrix"):
         make_task(trial(labels="uniform", noise=0.1, judge="true"), digits)
-
-
-def test_rows_hold_what_the_predictions_were(digits):
-    one = trial(judge="inverse-size")
-    task = make_task(one, digits)
-    recording = trained(one, task)
-    (row,) = run_jobs([(Job((one,)), task)], CPU)
-    last = recording.predicted[-1][0].numpy()
-    assert last.dtype == np.uint8
-    confusion = Confusion.of(task.test.y, last.astype(np.int64), 10)
-    assert row.metrics["accuracy"] == pytest.approx(confusion.accuracy)
-    assert row.metrics["balanced_accuracy"] == pytest.approx(confusion.balanced_accuracy)
-    assert row.metrics["macro_f1"] == pytest.approx(confusion.macro_f1)
-    assert row.metrics["minority_recall"] == pytest.approx(confusion.recall[0])
-    assert row.history["confusion"][-1] == confusion.counts.tolist()
-    assert np.sum(row.history["held_out"][0]) == len(task.valid.ybar)
-    assert row.curve("accuracy")[-1] == pytest.approx(confusion.accuracy)
-    weight, bias = recording.parameters["layer.weight"][0], recording.parameters["layer.bias"][0]
-    logits = (task.valid.x.double() / task.scale).flatten(1) @ weight.T + bias
-    expected = complementary_log_likelihood(task.valid.ybar, logits.softmax(-1).numpy(), task.judge.transition)
-    assert (row.history["log_likelihood"][-1], row.history["log_likelihood_se"][-1]) == pytest.approx(expected)
-    assert row.provenance["data"] == {"fingerprint": digits.fingerprint, "official": True, "stamp": ""}
-    assert row.provenance["seconds"] > 0
-
-
-def test_together_equals_alone(suite, rows):
-    for job in plan(list(suite.all_trials([0])), together=1)[::5]:
-        (alone,) = run_jobs([(job, Tasks(load_dataset).of(job))], CPU)
-        other = rows[alone.key]
-        assert alone.history["correct"] == other.history["correct"]
-        assert alone.held_out_scores() == pytest.approx(other.held_out_scores(), abs=1e-10)
-
-
-def test_losses_without_probabilities_are_judged_by_the_risk(rows):
-    by_loss = {row.config["loss"]: row for row in rows.values()}
-    assert by_loss["pc"].history["log_likelihood"] is None
-    assert not by_loss["pc"].by_likelihood
-    assert np.isfinite(by_loss["pc"].held_out_scores()).all()
-    assert by_loss["wcll"].held_out_scores()[0] == -by_loss["wcll"].history["log_likelihood"][0]
-
-
-def test_many_classes_are_recorded_whole():
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(300), 4)
-    data = Dataset("many", tuple(map(str, range(300))), Split(rng.random((1200, 4)), y), Split(rng.random((1200, 4)), y),
-                   1.0, True, "x", "here")  # fmt: skip
-    one = trial(
-        imbalance="none", minority=None, p=None, n_majority=2, labels="uniform", epochs=1, validation=0.3, loss="log"
-    )
-    recording = trained(one, make_task(one, data))
-    assert recording.predicted[0].dtype == torch.int32

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from suites import MAIN, SMALL, start
+from small import MAIN, SMALL, start
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.results import Row, Store, store

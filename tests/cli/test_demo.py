@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from browser import look_at, needs_browser
-from suites import run_suite
+from small import run_suite
 from wcll.cli.app import run
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import build_table

@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 
 import wcll
 from browser import look_at, needs_browser
-from suites import run_suite
+from small import run_suite
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.cli.paper import SUITES as COMMANDS

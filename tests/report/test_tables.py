@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from suites import SMALL
+from small import SMALL
 from wcll.checks import InputError
 from wcll.evaluation import select
 from wcll.report.cells import Cell, compared, holm, paired_p_value

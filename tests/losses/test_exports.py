@@ -12,16 +12,11 @@ from pathlib import Path
 import pytest
 
 import wcll
+from cases import class_of
 from wcll import functional, losses
-from wcll.losses import LOSSES, LossModule, LossSpec
+from wcll.losses import LOSSES
 
 every_loss = pytest.mark.parametrize("spec", LOSSES.values(), ids=lambda spec: spec.name)
-
-
-def class_of(spec: LossSpec) -> type[LossModule]:
-    """``WCLLLoss`` for WCLL, ``LUWLoss`` for L-UW, ``CrossEntropyLoss`` for cross-entropy."""
-    words = spec.title.replace("-", " ").split()
-    return getattr(losses, "".join(word[0].upper() + word[1:] for word in words) + "Loss")
 
 
 @every_loss

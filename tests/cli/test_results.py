@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from suites import SMALL
+from small import SMALL
 from wcll.cli.app import run
 from wcll.results import Store
 

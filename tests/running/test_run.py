@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import wcll
-from suites import MAIN, SMALL, start
+from small import MAIN, SMALL, start
 from wcll.checks import InputError
 from wcll.cli.app import run as command
 from wcll.results import Store

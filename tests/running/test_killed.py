@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from suites import MAIN, SMALL, start
+from small import MAIN, SMALL, start
 from wcll.cli.app import run
 from wcll.results import Store
 from wcll.suites import load_suite

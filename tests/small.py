@@ -11,6 +11,7 @@ import torch
 from wcll.datasets import load_dataset
 from wcll.running.execute import Tasks, run_jobs
 from wcll.running.plan import in_step, plan
+from wcll.suites import Trial
 
 SMALL = """
 title = "Small"
@@ -58,6 +59,17 @@ loss = "cross-entropy"
 metrics = ["accuracy", "macro_f1"]
 select = "label-free"
 """
+
+
+BASE = {
+    **{"dataset": "digits", "loss": "wcll", "lr": 1e-2, "seed": 0, "imbalance": "eq6", "minority": [0], "p": 2},
+    **{"n_majority": 60, "labels": "inverse-size", "epochs": 3, "batch_size": 64, "dtype": "float64"},
+}
+
+
+def trial(**changes):
+    """A short run on digits with one rare class."""
+    return Trial.of({**BASE, **changes})
 
 
 def run_suite(suite, seeds, device="cpu", *, load=load_dataset, plain=False):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import wcll
-from suites import SMALL
+from small import SMALL
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.running.plan import in_step, plan

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from suites import SMALL, start
+from small import SMALL, start
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.running.checkpoint import Checkpoints

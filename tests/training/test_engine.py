@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from cases import CASES, Case, context, labels
-from suites import SMALL, run_suite
+from small import SMALL, run_suite
 from wcll.cli.app import run as cli
 from wcll.losses import LOSSES, Context, LossSpec, Targets
 from wcll.models import predict_logits
