@@ -61,7 +61,7 @@ def plain_loop(runs: list[tuple[str, float]], epochs: int) -> None:
     for name, rate in runs:
         model = torch.nn.Linear(FEATURES, CLASSES)
         optimiser = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=DECAY)
-        loss = LOSSES[name].bind(context(name).beside(torch.empty(0, CLASSES)))
+        loss = LOSSES[name].bind(context(name).to(torch.empty(0, CLASSES)))
         for _ in range(epochs):
             order = torch.randperm(N)
             for start in range(0, N - BATCH + 1, BATCH):

@@ -132,7 +132,7 @@ def network(runs: int = 16, steps: int = 46) -> dict[str, Any]:
 
 def _kernels(engine: CapturedRuns, runs: int) -> dict[str, float]:
     """Milliseconds a run-step by kind of kernel."""
-    engine.place.zero_()
+    engine.position.zero_()
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
         engine._replay()
         torch.cuda.synchronize()

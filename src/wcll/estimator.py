@@ -41,7 +41,7 @@ from wcll.models import ModelChoice, RunStack, UserStack, build_model, predict_l
 from wcll.models.stack import named
 from wcll.persistence import plain_setting, read_model, write_model
 from wcll.streams import stream_seed
-from wcll.training import Engine, RunGroup, RunLoss, Training, make_engine, place, torch_threads, train
+from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
 
 
 def _has_probabilities(self: ComplementaryClassifier) -> bool:
@@ -252,7 +252,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.transition_, self.weights_ = self.belief_.transition, self.belief_.weights
 
     def _training(self, n_classes: int, epochs: int, go_on: bool) -> Training:
-        dtype, device = place(self.dtype, self.device)
+        dtype, device = dtype_and_device(self.dtype, self.device)
         model: ModelChoice = self.model
         if go_on and isinstance(self.network_, UserStack):
             model = self.network_.module  # it is copied with all that it has become
@@ -325,7 +325,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _logits(self, X: Any) -> torch.Tensor:
         check_is_fitted(self)
         features = check_features(self, X, reset=False)
-        dtype, device = place(self.fitted_["dtype"], self.device)
+        dtype, device = dtype_and_device(self.fitted_["dtype"], self.device)
         network = self.network_.to(device)
         with torch_threads(1 if network.family.small else None):
             return predict_logits(network, to_tensor(features, dtype, device), precise=True)[0].double()
@@ -407,7 +407,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.belief_, self.transition_ = belief.with_weights(self.weights_), belief.transition
         self.history_, self.n_iter_ = header["history"], len(header["history"])
         self.fitted_ = header["fitted"]
-        dtype, device = place(self.dtype, self.device)
+        dtype, device = dtype_and_device(self.dtype, self.device)
         self.seed_, self.state_ = seed_of(self.random_state), {}
         shape = tuple(header["input_shape"])
         self.network_ = build_model(self.model, shape, len(self.classes_), [self.seed_], dtype).to(device)

@@ -97,7 +97,7 @@ def test_the_faces_agree(case):
     f, ybar, given = logits(N, K), labels(case, N, K), context(case, K)
     spec, expected = LOSSES[case.name], value(case, f, ybar, **given)
     function = getattr(functional, case.name.replace("-", "_"))
-    bound = spec.bind(Context(**given).beside(f), **case.options)
+    bound = spec.bind(Context(**given).to(f), **case.options)
     module = class_of(spec)(**given, **case.options)
     for loss in (function(f, ybar, **given, **case.options), bound(f, Targets.of(ybar, K)), module(f, ybar)):
         torch.testing.assert_close(loss, expected, rtol=1e-14, atol=1e-14)
@@ -128,7 +128,7 @@ def test_two_classes(case):
 
 def gradients(case, f, targets, given):
     """The closed gradient (or the fallback) of a trainer, and autograd's."""
-    ready = Context(**{name: torch.as_tensor(v) for name, v in given.items()}).beside(f)
+    ready = Context(**{name: torch.as_tensor(v) for name, v in given.items()}).to(f)
     spec = LOSSES[case.name]
     gradient = spec.bind_gradient(ready, **case.options)
     found = gradient(f, f.softmax(-1), targets)

@@ -39,7 +39,7 @@ def test_counter_draws_depend_on_run_step_and_place_alone():
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean():
-    layer = RunDropout([0, 1], 0.25, place=0)
+    layer = RunDropout([0, 1], 0.25, layer=0)
     x = torch.ones(2, 200, 50)
     y = layer(x, step=3)
     assert float((y == 0).double().mean()) == pytest.approx(0.25, abs=0.02)
@@ -112,7 +112,7 @@ def test_every_model_is_registered():
 
 
 def test_prepared_dropout_is_that_of_each_step():
-    layers = [RunDropout([seed], 0.4, place=2) for seed in (0, 5)] + [RunDropout([1, 2], 0.4, place=2)]
+    layers = [RunDropout([seed], 0.4, layer=2) for seed in (0, 5)] + [RunDropout([1, 2], 0.4, layer=2)]
     x = torch.ones(6, 3)
     for layer in layers:
         layer(x.expand(len(layer.keys), 6, 3), 0)

@@ -5,12 +5,12 @@ from wcll.datasets.base import Dataset, Split
 from wcll.datasets.cifar import read_cifar10, read_cifar100
 from wcll.datasets.digits import read_digits
 from wcll.datasets.download import download_dataset
+from wcll.datasets.entries import DATASETS, DatasetSpec, Download
 from wcll.datasets.folders import data_folders
 from wcll.datasets.idx import read_idx
 from wcll.datasets.images import read_images
 from wcll.datasets.load import load_dataset, own_stamp
 from wcll.datasets.manifest import read_manifest
-from wcll.datasets.spec import DATASETS, DatasetSpec, Download
 from wcll.datasets.tiny_imagenet import read_tiny_imagenet
 
 __all__ = ["DATASETS", "Dataset", "DatasetSpec", "Download", "Split", "data_folders", "download_dataset"]

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from wcll.checks import InputError
 from wcll.datasets.checksums import seal
-from wcll.datasets.spec import DatasetSpec
+from wcll.datasets.entries import DatasetSpec
 
 
 def unpack(archive: Path, archive_md5: str, spec: DatasetSpec) -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 
 from wcll.checks import InputError
 from wcll.datasets.base import Content, Split, label_indices
-from wcll.datasets.spec import DATASETS, Counts, DatasetSpec, Download
+from wcll.datasets.entries import DATASETS, Counts, DatasetSpec, Download
 
 SITE = "https://www.cs.toronto.edu/~kriz/"
 PIXELS = 3 * 32 * 32

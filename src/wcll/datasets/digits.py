@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from wcll.datasets.base import Content, Split
-from wcll.datasets.spec import DATASETS, DatasetSpec
+from wcll.datasets.entries import DATASETS, DatasetSpec
 
 
 def read_digits(_: Path) -> Content:

@@ -13,8 +13,8 @@ from urllib.request import Request, urlopen
 from wcll.checks import InputError
 from wcll.datasets.archives import unpack
 from wcll.datasets.checksums import hash_file, md5
+from wcll.datasets.entries import DATASETS, DatasetSpec, Download
 from wcll.datasets.folders import download_folder
-from wcll.datasets.spec import DATASETS, DatasetSpec, Download
 
 TIMEOUT = 30  # seconds without an answer
 BLOCK = 1 << 16

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wcll.checks import InputError
 from wcll.datasets.base import Content, Split, label_indices
-from wcll.datasets.spec import DATASETS, Counts, DatasetSpec, Download, located
+from wcll.datasets.entries import DATASETS, Counts, DatasetSpec, Download, located
 
 Names = tuple[str, ...]
 IMAGES, LABELS = 3, 1  # numbers of axes, which the magic number states

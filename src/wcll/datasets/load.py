@@ -8,9 +8,9 @@ from pathlib import Path
 from wcll.checks import InputError
 from wcll.datasets.arrays import read_arrays
 from wcll.datasets.base import Dataset, dataset
+from wcll.datasets.entries import DATASETS, DatasetSpec
 from wcll.datasets.folders import check_folder, data_folders
 from wcll.datasets.manifest import MANIFEST, read_manifest
-from wcll.datasets.spec import DATASETS, DatasetSpec
 
 
 def load_dataset(name: str, data: Path | None = None) -> Dataset:

@@ -11,8 +11,8 @@ import numpy as np
 
 from wcll.checks import InputError
 from wcll.datasets.base import Content, Split, in_order
+from wcll.datasets.entries import DATASETS, Counts, DatasetSpec
 from wcll.datasets.images import read_images
-from wcll.datasets.spec import DATASETS, Counts, DatasetSpec
 
 MANIFEST = "manifest.csv"
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from wcll.checks import InputError
 from wcll.datasets.base import Content, Split
+from wcll.datasets.entries import DATASETS, Counts, DatasetSpec, Download
 from wcll.datasets.images import read_images
-from wcll.datasets.spec import DATASETS, Counts, DatasetSpec, Download
 
 SITE = "http://cs231n.stanford.edu/"
 ANNOTATIONS = "val/val_annotations.txt"

@@ -35,7 +35,7 @@ class Transition:
         checked = np.stack([transition_matrix(one, like.shape[-1]) for one in stack]).reshape(rows.shape)
         return Transition(torch.as_tensor(checked, dtype=like.dtype, device=like.device), checked)
 
-    def beside(self, like: Tensor) -> Transition:
+    def to(self, like: Tensor) -> Transition:
         """The same transition in the dtype and on the device of ``like``."""
         if self.matrix.shape[-1] != like.shape[-1]:
             raise InputError("transition", f"{like.shape[-1]} classes, as logits have", self.matrix.shape[-1])
@@ -105,7 +105,7 @@ def _checked_targets(logits: Tensor, ybar: Tensor) -> Targets:
 
 def per_class(argument: str, values: Array, logits: Tensor) -> Tensor:
     """One non-negative number a class, shape (..., k), not all zero, beside the logits; all but weights sum to 1."""
-    tensor = _beside(logits, argument, values)
+    tensor = _like(logits, argument, values)
     if tensor.ndim < 1 or tensor.shape[-1] != logits.shape[-1]:
         raise InputError(argument, f"{logits.shape[-1]} numbers, one a class", f"shape {tuple(tensor.shape)}")
     _check_runs(argument, tensor.shape[:-1], logits)
@@ -122,13 +122,13 @@ def checked_per_class(argument: str, values: Array | None, logits: Tensor, ybar:
     """:func:`per_class`, unless ``ybar`` says that the batch was checked before."""
     if values is None:
         return None
-    return _beside(logits, argument, values) if isinstance(ybar, Targets) else per_class(argument, values, logits)
+    return _like(logits, argument, values) if isinstance(ybar, Targets) else per_class(argument, values, logits)
 
 
 def as_transition(transition: Array | Transition, logits: Tensor) -> Transition:
     """A prepared transition beside the logits; an array checked."""
     if isinstance(transition, Transition):  # checked before
-        return transition.beside(logits)
+        return transition.to(logits)
     prepared = Transition.of(transition, logits)
     _check_runs("transition", prepared.matrix.shape[:-2], logits)
     return prepared
@@ -140,7 +140,7 @@ def _check_runs(argument: str, runs: torch.Size, logits: Tensor) -> None:
         raise InputError(argument, f"no run axes, or those of logits, {tuple(logits.shape[:-2])}", tuple(runs))
 
 
-def _beside(logits: Tensor, argument: str, values: Array) -> Tensor:
+def _like(logits: Tensor, argument: str, values: Array) -> Tensor:
     if not isinstance(values, Tensor):
         values = torch.tensor(numeric(argument, values))  # a copy: the array may be read-only
     return values.to(dtype=logits.dtype, device=logits.device)

@@ -36,7 +36,7 @@ class Context:
     prior: Array | None = None  #: ordinary class shares
     pi: Array | None = None  #: the pi of Eq. 7 from which the weights were made
 
-    def beside(self, like: Tensor) -> Context:
+    def to(self, like: Tensor) -> Context:
         """The context checked once and put beside logits such as ``like``, so that no step has to."""
         known = {name: value for name, value in vars(self).items() if value is not None}
         matrix = as_transition(known.pop("transition"), like) if "transition" in known else None

@@ -36,7 +36,7 @@ class CNN9(RunStack):
         widths = [channels] + [width] * 3 + [2 * width] * 3 + [4 * width] * 3
         self.convolutions = nn.ModuleList(RunConv(draws, a, b) for a, b in pairwise(widths))
         self.norms = nn.ModuleList(RunBatchNorm(draws, w) for w in widths[1:])
-        self.dropouts = nn.ModuleList(RunDropout(draws.seeds, dropout, place) for place in range(3))
+        self.dropouts = nn.ModuleList(RunDropout(draws.seeds, dropout, layer) for layer in range(3))
         self.output = RunLinear(draws, 4 * width, n_classes)
 
     def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:

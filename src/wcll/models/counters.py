@@ -36,14 +36,14 @@ def stream_keys(seeds: list[int], stage: str) -> torch.Tensor:
     return torch.tensor([[word & _MASK, word >> 32] for word in words], dtype=torch.int64)
 
 
-def counter_uniform(keys: torch.Tensor, step: int | torch.Tensor, place: int, size: int) -> torch.Tensor:
-    """``size`` uniform numbers in [0, 1) for every run: a function of (run, step, place) and nothing else.
+def counter_uniform(keys: torch.Tensor, step: int | torch.Tensor, layer: int, size: int) -> torch.Tensor:
+    """``size`` uniform numbers in [0, 1) for every run: a function of (run, step, layer) and nothing else.
 
     For one step (runs, size); for steps (s,) in a tensor, the numbers of each: (runs, s, size).
     """
     blocks = torch.arange((size + 3) // 4, device=keys.device)
     steps = torch.as_tensor(step, device=keys.device).unsqueeze(-1)
     zero = 0 * (blocks + steps)
-    counters = torch.stack([blocks + zero, (steps & _MASK) + zero, (steps >> 32) + zero, place + zero], -1)
+    counters = torch.stack([blocks + zero, (steps & _MASK) + zero, (steps >> 32) + zero, layer + zero], -1)
     drawn = philox(keys.view(-1, *[1] * (counters.ndim - 1), 2), counters)
     return drawn.flatten(-2)[..., :size].double() / 2**32

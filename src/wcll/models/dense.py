@@ -40,7 +40,7 @@ class MLP(RunStack):
         """``layers`` layers of ``hidden`` units, and the output."""
         widths = [prod(shape), *[whole("hidden", hidden)] * whole("layers", layers)]
         self.hidden = nn.ModuleList(RunLinear(draws, a, b) for a, b in pairwise(widths))
-        self.dropouts = nn.ModuleList(RunDropout(draws.seeds, dropout, place) for place in range(layers))
+        self.dropouts = nn.ModuleList(RunDropout(draws.seeds, dropout, layer) for layer in range(layers))
         self.output = RunLinear(draws, hidden, n_classes)
 
     def forward(self, x: Tensor, step: int | Tensor = 0) -> Tensor:

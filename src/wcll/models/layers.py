@@ -91,7 +91,7 @@ MOST_DRAWN = 2**27  # numbers of drop-out drawn at a time: some gigabytes while 
 
 
 class RunDropout(nn.Module):
-    """Drop-out whose draws are a function of (run seed, step, place), whatever runs train beside it.
+    """Drop-out whose draws are a function of (run seed, step, layer), whatever runs train beside it.
 
     Whole features of a sample are dropped: units of (runs, n, d), channels of (n, runs * c, h, w).
     """
@@ -99,11 +99,11 @@ class RunDropout(nn.Module):
     keys: Tensor
     prepared: Tensor
 
-    def __init__(self, seeds: Sequence[int], rate: float, place: int) -> None:
+    def __init__(self, seeds: Sequence[int], rate: float, layer: int) -> None:
         super().__init__()
         if not 0 <= rate < 1:
             raise InputError("dropout", "a share from 0 to below 1", rate)
-        self.rate, self.place = rate, place
+        self.rate, self.layer = rate, layer
         self.register_buffer("keys", stream_keys(list(seeds), "dropout"), persistent=False)
 
     def forward(self, x: Tensor, step: int | Tensor) -> Tensor:
@@ -122,7 +122,7 @@ class RunDropout(nn.Module):
 
     def _kept(self, step: int | Tensor, keys: Tensor | None = None) -> Tensor:
         n, features = self.size
-        drawn = counter_uniform(self.keys if keys is None else keys, step, self.place, n * features)
+        drawn = counter_uniform(self.keys if keys is None else keys, step, self.layer, n * features)
         return drawn.view(*drawn.shape[:-1], n, features) >= self.rate
 
 

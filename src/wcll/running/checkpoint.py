@@ -31,7 +31,7 @@ class Checkpoints:
         self._used: list[Path] = []
 
     @staticmethod
-    def beside(store: Path) -> Checkpoints:
+    def of_store(store: Path) -> Checkpoints:
         """Those of a store."""
         return Checkpoints(store.with_name(f"{store.name}.checkpoints"))
 

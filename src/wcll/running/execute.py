@@ -130,7 +130,7 @@ def execute(
     A job that another living process has claimed is left to it; at the end this waits for such jobs, and takes
     them over if their owner dies. A job that fails does not keep the others from being run; its error comes last.
     """
-    owner, checkpoints = Owner.here(), Checkpoints.beside(store.path)
+    owner, checkpoints = Owner.here(), Checkpoints.of_store(store.path)
     waiting = unfinished(jobs, store)
     total = sum(job.epochs for job in waiting)
     done, failures, said = 0, [], False

@@ -22,7 +22,7 @@ from wcll.results.store import Store
 from wcll.running.execute import Load, Tasks, execute, unfinished
 from wcll.running.memory import available
 from wcll.running.plan import Job
-from wcll.training import place
+from wcll.training import dtype_and_device
 
 LOOK = 1.0  # seconds between looks at how far the workers are
 
@@ -42,7 +42,7 @@ class Workers:
     @staticmethod
     def of(device: str, threads: int, processes: int | None, memory: int | None) -> Workers:
         """Checked; without a number of processes, as many as there are cores on a CPU."""
-        where = place("float32", device)[1]
+        where = dtype_and_device("float32", device)[1]
         whole("threads", threads)
         if processes is None:
             processes = max(cores() // threads, 1) if where.type == "cpu" else 1

@@ -26,7 +26,7 @@ def load_suite(name: str) -> Suite:
     """A suite of the package by name, or a ``.toml`` file."""
     if not _is_file(name):
         choice("suite", name, packaged_suites())
-    return _load(name, Path(), ()).whole()
+    return _load(name, Path(), ()).complete()
 
 
 def load_base(name: str) -> Suite:
@@ -36,7 +36,7 @@ def load_base(name: str) -> Suite:
 
 def parse_suite(text: str, name: str, file: str = "suite") -> Suite:
     """Read a suite; whatever is wrong is said with its line."""
-    return _parse(text, name, file, Path(), ()).whole()
+    return _parse(text, name, file, Path(), ()).complete()
 
 
 @cache

@@ -45,7 +45,7 @@ class Reader:
         )
         return replace(suite, tables=(*base.tables, *self._tables(suite)))
 
-    def whole(self) -> Suite:
+    def complete(self) -> Suite:
         """A suite that can be run: it has rows, one column without settings if it names none, and a table."""
         suite = self.suite
         if not suite.rows:

@@ -51,7 +51,7 @@ class CapturedRuns(Engine):
         self.x = [group.x.to(device) for group in groups]
         self.targets = [group.targets.to(device) for group in groups]
         self.rows = torch.zeros(len(groups), self.batch_size, dtype=torch.int64, device=device)
-        self.place = torch.zeros(1, dtype=torch.int64, device=device)  # of the step within the epoch
+        self.position = torch.zeros(1, dtype=torch.int64, device=device)  # of the step within the epoch
         self.step = torch.tensor(0)  #: how many are done
         self.stacks = [self._stacks(group, compiled) for group in groups]
         self.streams = [side_stream(device) for _ in range(streams)]
@@ -133,7 +133,7 @@ class CapturedRuns(Engine):
 
     def _draw(self, steps: int) -> None:
         """Drop-out of the coming epoch, drawn at once: in a recorded step it would be most of the kernels."""
-        self.place.zero_()
+        self.position.zero_()
         layers = []
         for stack in chain(*self.stacks):
             own = [module for module in stack.model.modules() if isinstance(module, RunDropout)]
@@ -168,12 +168,12 @@ class CapturedRuns(Engine):
                 side = self.streams[turn % len(self.streams)]
                 side.wait_stream(main)
                 with torch.cuda.stream(side):  # targets are each stack's own: they keep what losses derive from them
-                    stack(x, self.targets[g][self.rows[g]], self.place)
+                    stack(x, self.targets[g][self.rows[g]], self.position)
                 turn += 1
         for side in self.streams[:turn]:
             main.wait_stream(side)
         held.clear()
-        self.place += 1
+        self.position += 1
 
 
 def _in_half(forward: Forward) -> Forward:

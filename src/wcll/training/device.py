@@ -12,7 +12,7 @@ from wcll.checks import InputError, choice
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-def place(dtype: str, device: str) -> tuple[torch.dtype, torch.device]:
+def dtype_and_device(dtype: str, device: str) -> tuple[torch.dtype, torch.device]:
     """The dtype and the device that the user asked for; ``"auto"`` takes a GPU if there is one."""
     kind = DTYPES[choice("dtype", dtype, DTYPES)]
     wanted = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device

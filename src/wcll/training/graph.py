@@ -36,14 +36,14 @@ class Replay:
         elif self.graph is not None:
             self.graph.replay()
         elif self.calls <= WARM_UP:
-            self._beside(self.stream)
+            self._warm_up(self.stream)
         else:
             self.graph = torch.cuda.CUDAGraph()
             with _nothing_freed(), torch.cuda.graph(self.graph):  # recording does not run it
                 self.function()
             self.graph.replay()
 
-    def _beside(self, stream: torch.cuda.Stream) -> None:
+    def _warm_up(self, stream: torch.cuda.Stream) -> None:
         """Run on another stream, where memory that the graph will use can be set aside."""
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):

@@ -179,7 +179,7 @@ class _GroupLoss:
     """A loss of the same runs in every group, its context stacked over groups."""
 
     def __init__(self, parts: Sequence[RunLoss], training: Training) -> None:
-        ready = [part.context.beside(training.like) for part in parts]
+        ready = [part.context.to(training.like) for part in parts]
         context = Context(**{f.name: _stack([getattr(one, f.name) for one in ready]) for f in fields(Context)})
         self.runs = slice(parts[0].start, parts[0].stop)
         self.value, self.gradient = parts[0].value(context), parts[0].gradient(context)

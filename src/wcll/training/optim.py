@@ -82,14 +82,14 @@ class StackedAdam:
         """One step of every run."""
         self.steps += 1
         if not self._parts:
-            self._whole()
+            self._by_arrays()
         first, second = self.betas
         options = {"beta1": first, "beta2": second, "weight_decay": self.weight_decay, "eps": self.eps}
         steps = self.steps.to(torch.float32)
         for rate, arrays in self._parts:
             _FUSED(*arrays, [], [steps] * len(arrays[0]), lr=rate, amsgrad=False, maximize=False, **options)
 
-    def _whole(self) -> None:
+    def _by_arrays(self) -> None:
         first, second = self.betas
         gradient = self.gradient.add_(self.parameters, alpha=self.weight_decay)
         self.mean.lerp_(gradient, 1 - first)

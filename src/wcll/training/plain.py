@@ -28,7 +28,7 @@ class StackStep:
         self.optimiser: Optimiser = RunAdam(self.model.parameters(), rates, weight_decay=training.weight_decay)
         self.forward: Forward = self.model
         self.losses: list[tuple[Loss, slice]] = [
-            (loss.value(loss.context.beside(training.like)), slice(max(loss.start, start) - start, loss.stop - start))
+            (loss.value(loss.context.to(training.like)), slice(max(loss.start, start) - start, loss.stop - start))
             for loss in group.losses
             if loss.start < stop and loss.stop > start
         ]
