@@ -28,6 +28,7 @@ torture: .venv/installed  # the same kills as in the tests, and more of them
 bench: .venv/installed
 	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/fit.py
 
 docs: .venv/installed
 	$(BIN)/python docs/generate.py
