@@ -244,3 +244,23 @@ def test_a_full_disk_loses_nothing(tmp_path, path):
         assert one.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
         assert [r.to_dict() for r in one.rows()] == [row("a").to_dict()]
         assert one.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+
+
+STORED = (
+    Path(__file__).parent / "stored"
+)  #: what version 0.1.0 wrote before beliefs had names: a suite, its store and table
+
+
+def test_a_store_of_an_earlier_version_opens_and_is_finished_without_training(tmp_path, monkeypatch, capsys):
+    for name in ("old.toml", "old.sqlite"):
+        shutil.copy(STORED / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("wcll.running.execute.run_jobs", None)  # whoever trains fails
+    assert run(["run", "old.toml", "--store", "old.sqlite"]) == 0
+    assert "all 8 runs are in old.sqlite; nothing is left to do" in capsys.readouterr().err
+    assert run(["report", "old.toml", "--store", "old.sqlite", "--out", "new.csv"]) == 0
+    assert Path("new.csv").read_text() == (STORED / "old.csv").read_text()
+    with Store(Path("old.sqlite")) as finished:
+        beliefs = {row.config["judge"]: str(row.judge) for row in finished.rows()}
+    assert beliefs["inverse-size"].startswith("Q estimated from label counts, told the family: inverse-size")
+    assert beliefs["true"] == "Q true; class shares true"

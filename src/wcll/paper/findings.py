@@ -31,7 +31,7 @@ class Finding:
 
 
 def findings(found: Reproduction) -> list[Finding]:
-    """All of them."""
+    """Every finding, as the report lists them."""
     texts = {
         **({"Rows that look under-trained": _under_trained(found, found.search)} if found.search else {}),
         "LOG, 9.80 ± 0.00": _not_a_number(found),

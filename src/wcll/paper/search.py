@@ -43,7 +43,7 @@ SMALLEST = 5421  #: images of the rarest digit in MNIST: uniform labels name eve
 
 @dataclass(frozen=True)
 class Protocol:
-    """One reading."""
+    """One reading of what the paper leaves open: labels, size, formula, rate and epoch."""
 
     generator: str
     size: int
@@ -198,7 +198,7 @@ def _possible(trial: Trial) -> bool:
 
 
 def search_trials(base: Suite, trials: int) -> list[Trial]:
-    """Every run."""
+    """Every run of the search, each once."""
     return [trial for _, _, suite in variants(base) for trial in suite.all_trials(range(trials))]
 
 

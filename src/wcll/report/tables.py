@@ -19,7 +19,7 @@ TRUTH = "‡"  #: marks methods whose training sees true labels
 
 @dataclass(frozen=True)
 class Line:
-    """One method."""
+    """One method's figures in every column."""
 
     title: str
     mark: str

@@ -30,7 +30,7 @@ class Row:
     provenance: dict[str, Any]  #: seconds, versions, commit, device, data
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Plain tables, for JSON."""
         return asdict(self)
 
     def check(self) -> None:

@@ -57,7 +57,7 @@ class Checkpoints:
 
 
 class Checkpoint:
-    """One training."""
+    """The file of one training."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -134,7 +134,7 @@ class Problem:
 
     @property
     def classes(self) -> int:
-        """K."""
+        """How many classes there are."""
         return len(self.pi)
 
     @property

@@ -63,7 +63,7 @@ class World:
 
     @property
     def classes(self) -> int:
-        """K."""
+        """How many classes there are."""
         return len(self.sizes)
 
     @cached_property
@@ -223,7 +223,7 @@ class Trend:
     slope_high: float
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Plain lists and numbers, for JSON."""
         return asdict(self)
 
     @staticmethod
