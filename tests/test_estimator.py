@@ -199,10 +199,11 @@ def test_history_callbacks_and_verbose(iris, capsys):
 
 def test_a_callback_may_look_at_the_classifier_as_it_is(iris, tmp_path):
     x, _, ybar = iris
-    seen = {}
+    seen, models = {}, []
 
     def look(end):
         now = end.classifier()
+        models.append(now)
         seen[end.epoch] = now.predict_proba(x)
         assert now.n_iter_ == len(now.history_) == end.epoch
         if end.epoch == 2:
@@ -212,6 +213,8 @@ def test_a_callback_may_look_at_the_classifier_as_it_is(iris, tmp_path):
     for epochs, probabilities in seen.items():
         np.testing.assert_array_equal(probabilities, quick(max_epochs=epochs).fit(x, ybar).predict_proba(x))
     np.testing.assert_array_equal(model.predict_proba(x), seen[4])
+    assert [len(one.history_) for one in models] == [1, 2, 3, 4]  # what comes later does not change them
+    np.testing.assert_array_equal(models[0].predict_proba(x), seen[1])
     np.testing.assert_array_equal(ComplementaryClassifier.load(tmp_path / "early").predict_proba(x), seen[2])
 
 

@@ -295,7 +295,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _taken_from(self, engine: Engine) -> Self:
         """This classifier with what an engine has learned."""
-        self.network_, self.n_iter_ = copy.deepcopy(engine.export(0)), engine.epoch
+        self.network_, self.n_iter_, self.history_ = copy.deepcopy(engine.export(0)), engine.epoch, [*self.history_]
         self.state_ = {name: tensor.clone() for name, tensor in engine.state().items()}
         return self
 
