@@ -5,16 +5,22 @@ WORKERS ?= 2
 
 .PHONY: demo test torture lint bench docs clean
 
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) torch==2.13.0
+	$(PIP) -e .
+	touch $@
+
+.venv/developing: .venv/installed  # what only developers need
+	$(PIP) -e '.[dev]'
 	touch $@
 
 demo: .venv/installed
 	$(BIN)/wcll demo
 
-lint: .venv/installed
+lint: .venv/developing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -22,15 +28,15 @@ lint: .venv/installed
 test: lint
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
-torture: .venv/installed  # the same kills as in the tests, and more of them
+torture: .venv/developing  # the same kills as in the tests, and more of them
 	WCLL_KILLS=10 $(BIN)/pytest -q tests/running/test_killed.py
 
-bench: .venv/installed
+bench: .venv/developing
 	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/fit.py
 
-docs: .venv/installed
+docs: .venv/developing
 	$(BIN)/python docs/generate.py
 
 clean:
