@@ -528,6 +528,28 @@ def test_images_that_do_not_fit(tmp_path):
     assert error("ddsm", tmp_path).startswith(f"{deep}: expected an image that can be read, got cannot identify")
 
 
+def test_a_data_folder_runs_no_program_and_takes_no_gigabytes(tmp_path, monkeypatch):
+    folder = write_manifest(tmp_path / "ddsm-thumbs")
+    strange = folder / "cancer" / "1.png"
+    strange.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 5 6\n%%EndComments\nshowpage\n%%EOF\n")
+    monkeypatch.setattr("subprocess.check_call", lambda *given, **options: pytest.fail("a program was called"))
+    monkeypatch.setattr("subprocess.Popen", lambda *given, **options: pytest.fail("a program was called"))
+    assert error("ddsm", tmp_path).startswith(f"{strange}: expected an image that can be read, got cannot identify")
+    Image.new("1", (9000, 9000)).save(strange)
+    expected = "an image that can be read, got 9000 x 9000 pixels, more than 67108864 in all"
+    assert error("ddsm", tmp_path) == f"{strange}: expected {expected}"
+
+
+@pytest.mark.parametrize("path", ["../secret.png", "/etc/hostname", "cancer/link.png"])
+def test_a_manifest_leads_nowhere_else(tmp_path, path):
+    folder = write_manifest(tmp_path / "ddsm-thumbs")
+    save_image(tmp_path / "secret.png", 6, 5)
+    (folder / "cancer" / "link.png").symlink_to(tmp_path / "secret.png")
+    manifest = folder / "manifest.csv"
+    manifest.write_text(f"path,label,case\n{path},cancer,a\n")
+    assert error("ddsm", tmp_path).startswith(f"{manifest}: expected paths inside its folder, got {path!r}")
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [

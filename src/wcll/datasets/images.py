@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from wcll.checks import InputError, extra
 
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")  #: no others: Pillow runs programs for some
+MOST_PIXELS = 2**26  #: of one image: what claims more is an accident or an attack
 GREY_MODES = ("1", "L", "LA")
 COLOUR_MODES = ("RGB", "RGBA", "RGBX", "P", "PA", "CMYK", "YCbCr", "LAB", "HSV")
 
@@ -53,7 +55,9 @@ def _opened(path: Path, use: Callable[[Any], Any]) -> Any:
     if not path.is_file():
         raise InputError(str(path), "an image", "no such file")
     try:
-        with pillow.open(path) as image:
+        with pillow.open(path, formats=FORMATS) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise ValueError(f"{image.width} x {image.height} pixels, more than {MOST_PIXELS} in all")
             mode, result = image.mode, use(image)
     except Exception as error:  # decoders of many formats, each with errors of its own
         raise InputError(str(path), "an image that can be read", str(error).replace(repr(str(path)), "it")) from None

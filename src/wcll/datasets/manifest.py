@@ -26,6 +26,9 @@ def read_manifest(folder: Path, classes: Sequence[str] | None = None) -> Content
     if unknown := [i for i, label in enumerate(labels) if label not in names]:
         got = f"{labels[unknown[0]]!r} for {rows[unknown[0]]['path']}"
         raise InputError(str(path), f"labels among {', '.join(names)}", got)
+    inside = folder.resolve()
+    if outside := [row["path"] for row in rows if not (folder / row["path"]).resolve().is_relative_to(inside)]:
+        raise InputError(str(path), "paths inside its folder", repr(outside[0]), "neither .. nor links lead out of it")
     if missing := [row["path"] for row in rows if not (folder / row["path"]).is_file()]:
         raise InputError(str(path), "a file for every row", f"no {missing[0]} ({len(missing)} missing)")
     number = {name: k for k, name in enumerate(names)}
