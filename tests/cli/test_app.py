@@ -126,6 +126,9 @@ def bad(tmp_path, labels):
     headless.write_text("1\n2\n")
     semicolons.write_text("a;b\n1;2\n")
     marked.write_text("label\na;b\nc\nd\n")
+    blank, double = tmp_path / "blank.csv", tmp_path / "double.csv"
+    blank.write_text("label\na\n\nb\nc\n\n")
+    double.write_text("label,label\na,b\nb,a\n")
     large, dates = tmp_path / "l.npy", tmp_path / "d.npy"
     np.save(large, np.array([1e30, 2.0]))
     np.save(dates, np.array(["2020-01-01"], dtype="datetime64[D]"))
@@ -157,6 +160,8 @@ def bad(tmp_path, labels):
             "--out: expected another file than the labels",
         ),
         (["simulate", str(text), *out, "--column", "a"], "a label in every row, got an empty one in line 3"),
+        (["simulate", str(blank), *out], "a label in every row, got an empty one in line 3"),
+        (["simulate", str(double), *out], "expected one column 'label', got 2; rename the others"),
         (["simulate", y, "--out", str(existing)], "which exists; add --force"),
         (["simulate", y, "--out", str(tmp_path)], "--out: expected a file, got"),
         (["simulate", y, "--out", str(tmp_path / "x.txt")], "--out: expected a .csv or .npz file, got x.txt"),

@@ -49,30 +49,42 @@ def _read_npy(path: Path) -> NDArray[Any]:
 def _read_csv(path: Path, column: str | None) -> NDArray[Any]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
-            rows = list(csv.DictReader(file, strict=True))
+            reader = csv.reader(file, strict=True)
+            header, lines = next(reader, []), [(reader.line_num, line) for line in reader]
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(str(path), "a CSV file with a header line", str(error)) from None
-    if not rows:
+    while lines and not lines[-1][1]:  # empty lines at the end are nobody's rows
+        lines.pop()
+    if not lines:
         raise InputError(str(path), "a header line and at least one row", "none")
-    names = [name for name in rows[0] if name]
+    place = header.index(_column(path, header, column))
+    cells = [line[place] if place < len(line) else "" for _, line in lines]
+    if not all(cells):  # not skipped: the labels after it would belong to other rows
+        number = lines[[bool(cell) for cell in cells].index(False)][0]
+        raise InputError(str(path), "a label in every row", f"an empty one in line {number}")
+    if all(_is_integer(cell) for cell in cells):
+        return np.array([int(cell) for cell in cells])
+    return np.array(cells)
+
+
+def _column(path: Path, header: list[str], column: str | None) -> str:
+    """The column that is asked for, or the only one that can be meant."""
+    names = [name for name in header if name]
     if not names or any(name.lstrip("-").isdecimal() for name in names):
         raise InputError(str(path), "a header line with the names of columns", repr(",".join(names)))
     if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
         raise InputError(str(path), "columns separated by commas", repr(names[0]))
+    known = "one of " + ", ".join(map(repr, names))
     if column is None:
-        known = [name for name in ("label", "y") if name in names]
-        if len(names) > 1 and not known:
-            raise InputError("--column", "one of " + ", ".join(map(repr, names)), "none", "say which column has labels")
-        column = known[0] if len(names) > 1 else names[0]
+        usual = names if len(names) == 1 else [name for name in ("label", "y") if name in names]
+        if not usual:
+            raise InputError("--column", known, "none", "say which column has labels")
+        column = usual[0]
     if column not in names:
-        raise InputError("--column", "one of " + ", ".join(map(repr, names)), repr(column))
-    cells = [row[column] for row in rows]
-    if not all(cells):
-        line = 2 + [bool(cell) for cell in cells].index(False)
-        raise InputError(str(path), "a label in every row", f"an empty one in line {line}")
-    if all(_is_integer(cell) for cell in cells):
-        return np.array([int(cell) for cell in cells])
-    return np.array(cells)
+        raise InputError("--column", known, repr(column))
+    if names.count(column) > 1:
+        raise InputError(str(path), f"one column {column!r}", names.count(column), "rename the others")
+    return column
 
 
 def _is_integer(cell: str) -> bool:
