@@ -6,7 +6,10 @@ import os
 import random
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -180,3 +183,12 @@ def test_a_finished_suite_opens_no_data(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     assert run([*command(path), "--trials", "2", "--dry-run"]) == 0
     assert "32 runs, 16 of them in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ending", ["2>&1 | head -1", "2>&-", "2>/dev/full"])
+def test_training_goes_on_when_nobody_reads(folder, ending):
+    """Its reader is gone after a line, or standard error was never there, or is full: all runs are stored."""
+    main = f"{sys.executable} -m wcll run small.toml --trials 1 --store s.sqlite"
+    subprocess.run(["bash", "-c", f"({main}) {ending}"], check=False, capture_output=True, timeout=120)
+    with Store(Path("s.sqlite"), create=False) as finished:
+        assert len(list(finished.rows())) == 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pkgutil import resolve_name
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from typer.core import TyperCommand
 from typer.main import get_group
 
 from wcll import __version__
+from wcll.cli.messages import tell
 from wcll.errors import InputError
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
@@ -79,15 +81,18 @@ def run(arguments: list[str]) -> int:
         return _fail(str(error))
     except UsageError as error:
         return _fail(error.format_message())  # type: ignore[attr-defined]
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except (KeyboardInterrupt, typer.Abort):
         code = STOPPED
     if code == STOPPED:  # typer may turn Ctrl-C into this code itself
-        print("wcll: stopped", file=sys.stderr)
+        tell("wcll: stopped")
     return code if isinstance(code, int) else 0
 
 
 def _fail(message: str) -> int:
-    print(f"wcll: error: {' '.join(message.split())}", file=sys.stderr)
+    tell(f"wcll: error: {' '.join(message.split())}")
     return 2

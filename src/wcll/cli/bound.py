@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
@@ -16,6 +15,7 @@ import typer
 from wcll.atomic import check_target
 from wcll.checks import InputError, positive
 from wcll.cli.data import DataOption
+from wcll.cli.messages import tell
 from wcll.cli.output import console, grid, progress_bar, write_file
 from wcll.datasets import load_dataset
 from wcll.report.bound_figures import figure_name, lemma_figure, trend_figure
@@ -73,7 +73,7 @@ def bound(  # noqa: PLR0913 - one argument an option
             _print(case, gap)
     if plot is not None:
         write_file(plot, lemma_figure(cases[0].title, cases[0].problem), "--plot")
-        print(f"figure: {plot}", file=sys.stderr)
+        tell(f"figure: {plot}")
 
 
 @app.command("simulate")

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from wcll.atomic import replacing
 from wcll.checks import InputError
+from wcll.cli.messages import tell
 
 
 def console() -> Console:
@@ -74,7 +75,7 @@ def _lines(what: str) -> Callable[[int, int], None]:
             return
         next_time, next_tenth = now + NEXT_LINE, tenth + 1
         left = (now - first[0]) * (total - done) / max(done - first[1], 1)
-        print(f"{what}: {100 * done // total} %, about {duration(left)} left", file=sys.stderr, flush=True)
+        tell(f"{what}: {100 * done // total} %, about {duration(left)} left")
 
     return report
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.text import Text
 from wcll.atomic import check_target
 from wcll.checks import InputError, choice
 from wcll.cli.data import DataOption
+from wcll.cli.messages import tell
 from wcll.cli.output import console, grid, write_file
 from wcll.cli.suites import Device, DryRun, Memory, Trials, Work, shown, train_missing, workers
 from wcll.evaluation import METRICS
@@ -124,7 +124,7 @@ def report(
     for path, text in files.items():
         path.parent.mkdir(exist_ok=True)
         write_file(path, text)
-    print(f"report: {out}", file=sys.stderr)
+    tell(f"report: {out}")
 
 
 def _restricted(suite: Suite, only: str | None) -> Suite:

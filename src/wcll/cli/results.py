@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 
 from wcll.atomic import check_target
 from wcll.checks import InputError, choice
+from wcll.cli.messages import tell
 from wcll.cli.output import byte_size, console, grid
 from wcll.cli.suites import StorePath
 from wcll.results import Row, Store
@@ -62,7 +62,7 @@ def export_rows(
     before, conditions = context.obj
     rows = matching(store or before, [*conditions, *(where or [])])
     paths = export(rows, out, shard=None if shard is None else byte_size("--shard", shard))
-    print(f"{len(rows)} runs: {', '.join(map(str, paths)) or 'no file, as there are none'}", file=sys.stderr)
+    tell(f"{len(rows)} runs: {', '.join(map(str, paths)) or 'no file, as there are none'}")
 
 
 @app.command("import")
@@ -77,7 +77,7 @@ def import_rows(
     rows = [row for path in files for row in read_rows(path)]
     with Store(target) as results:
         added = results.add(rows)
-    print(f"{added} of {len(rows)} runs were new to {target}", file=sys.stderr)
+    tell(f"{added} of {len(rows)} runs were new to {target}")
 
 
 def matching(store: Path, where: list[str] | None) -> list[Row]:

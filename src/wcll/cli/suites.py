@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from wcll.checks import choice
 from wcll.cli.data import DataOption
+from wcll.cli.messages import tell
 from wcll.cli.output import byte_size, console, duration, grid, progress_bar, write_file
 from wcll.report.cells import Cell
 from wcll.report.formats import caption, to_csv, to_latex, to_markdown
@@ -84,7 +84,7 @@ def report(
         print_tables(wanted, rows, seeds)
         return
     write_file(out, _formatted(wanted, rows, seeds, out, f"wcll run {suite}"))
-    print(f"{len(rows)} runs: {out}", file=sys.stderr)
+    tell(f"{len(rows)} runs: {out}")
 
 
 def workers(device: str, threads: int, processes: int | None, memory: str | None) -> Workers:
@@ -99,7 +99,7 @@ def train_missing(title: str, trials: Sequence[Trial], work: Work) -> dict[str, 
         _print_forecast(title, runs.forecast(), work.store)
         return {}
     with progress_bar("training") as progress:
-        return runs.train(title, progress, lambda text: print(text, file=sys.stderr, flush=True))
+        return runs.train(title, progress, tell)
 
 
 def print_tables(suite: Suite, rows: dict[str, Row], seeds: Sequence[int]) -> None:
