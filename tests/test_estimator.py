@@ -23,6 +23,7 @@ from wcll import ComplementaryClassifier
 from wcll.checks import InputError
 from wcll.evaluation import AccuracyScorer, accuracy_scorer, label_free_accuracy, log_likelihood_scorer
 from wcll.labels import (
+    class_weights,
     imbalance_counts,
     inverse_size_transition,
     make_complementary,
@@ -221,15 +222,94 @@ def test_a_callback_may_look_at_the_classifier_as_it_is(iris, tmp_path):
 def test_threads_of_torch_are_as_before(iris):
     x, _, ybar = iris
     used, before = [], torch.get_num_threads()
+
+    def loss(logits, targets):
+        used.append(torch.get_num_threads())
+        return LOSSES["log"].function(logits, targets)
+
     try:
         torch.set_num_threads(3)
-        quick(max_epochs=2, callbacks=[lambda end: used.append(torch.get_num_threads())]).fit(x, ybar).predict(x)
-        assert used == [1, 1]
+        quick(loss, max_epochs=2, callbacks=[lambda end: used.append(torch.get_num_threads())]).fit(x, ybar).predict(x)
+        assert used == [1, 3, 1, 3]  # a callback may well need them all
         with pytest.raises(KeyError):
             quick(callbacks=[lambda end: {}["stop"]]).fit(x, ybar)
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+class Keeps(torch.nn.Module):
+    """Keeps its last output, which cannot be copied, and something that is no tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        self.output = self.layer(x)
+        return self.output
+
+    def get_extra_state(self):
+        return {"version": 1}
+
+    def set_extra_state(self, state):
+        assert state == {"version": 1}
+
+
+def test_modules_that_cannot_be_copied_after_a_step(iris):
+    x, _, ybar = iris
+    model = quick("log", model=Keeps(), max_epochs=3).fit(x, ybar)
+    plain = quick("log", model=model.model.layer, max_epochs=3).fit(x, ybar)
+    np.testing.assert_array_equal(model.predict_proba(x), plain.predict_proba(x))
+    assert model.partial_fit(x, ybar).n_iter_ == 4
+    with pytest.raises(KeyError, match="mine"):  # not another error on the way out
+        quick("log", model=Keeps(), callbacks=[lambda end: {}["mine"]]).fit(x, ybar)
+
+
+def test_a_loss_of_ones_own_is_called_once_a_step_on_plain_tensors(iris):
+    x, _, ybar = iris
+    calls = []
+
+    def own(logits, targets):
+        calls.append(
+            bool(targets.sample_weight.eq(1).all()) and targets.mask.is_contiguous() and logits.is_contiguous()
+        )
+        return LOSSES["log"].function(logits, targets)
+
+    for model in ("linear", {"name": "mlp", "hidden": 4}):
+        calls.clear()
+        quick(own, model=model, batch_size=50, max_epochs=2).fit(x, ybar, sample_weight=np.full(150, 3.0))
+        assert calls == [True] * 6
+    with pytest.raises(InputError, match="weights: expected none or 'auto' for a loss of your own"):
+        quick(own, weights="inverse-frequency").fit(x, ybar)
+
+
+def test_weights_that_were_made_before_keep_their_pi(iris):
+    x, _, ybar = iris
+    loss = {"name": "wcll", "reading": "algorithm1"}
+    made = quick(loss, weights=class_weights("wcll", ybar, 3), max_epochs=5).fit(x, ybar)
+    np.testing.assert_array_equal(made.predict_proba(x), quick(loss, max_epochs=5).fit(x, ybar).predict_proba(x))
+
+
+def test_what_a_callback_sets_stays_and_what_it_takes_is_its_own(iris):
+    x, _, ybar = iris
+    ends = []
+
+    def look(end):
+        model.best_ = end.loss
+        taken = end.classifier()
+        for name in ("label_totals_", "transition_", "classes_"):
+            getattr(taken, name)[:] = 0
+        ends.append(end)
+
+    model = quick("log", max_epochs=3)
+    model.set_params(callbacks=[look]).fit(x, ybar)
+    assert model.best_ == model.history_[-1]["loss"]
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.label_totals_.sum() == 150
+    np.testing.assert_array_equal(model.transition_, uniform_transition(3))
+    with pytest.raises(RuntimeError, match="training has gone on"):
+        ends[0].classifier()
 
 
 def test_an_interrupted_first_epoch_changes_nothing(iris):

@@ -64,10 +64,24 @@ class FitEpoch:
 
     def classifier(self) -> ComplementaryClassifier:
         """The classifier as it is now, to predict with, to score or to save; training goes on without it."""
-        return copy.copy(self._model)._taken_from(self._engine)
+        if self._engine.epoch != self.epoch:
+            raise RuntimeError("training has gone on: ask for the classifier in the callback of its epoch")
+        taken = copy.copy(self._model)
+        for name in ("classes_", "label_totals_", "belief_", "history_"):
+            setattr(taken, name, copy.deepcopy(getattr(taken, name)))
+        taken.transition_, taken.weights_ = taken.belief_.transition, taken.belief_.weights
+        return taken._taken_from(self._engine, copied=True)
 
 
 Callback = Callable[[FitEpoch], bool | None]
+
+
+def _copied(module: torch.nn.Module) -> torch.nn.Module:
+    """A copy, or the module itself if it holds what cannot be copied, such as outputs of its last step."""
+    try:
+        return copy.deepcopy(module)
+    except Exception:  # whatever a user's attributes raise
+        return module
 
 
 class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -212,18 +226,26 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             samples = samples.split()
         new._start(samples, spec, go_on, part)
         training = new._training(len(new.classes_), epochs, go_on)
-        with torch_threads(1 if training.family.small else None):
-            engine = make_engine([new._run_group(samples, spec, options, training.dtype)], training)
+        own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
+        with torch_threads(1 if training.family.small else None) as threads:
+            engine = make_engine([new._run_group(samples, spec, options, training.dtype)], training, plain=own)
             if go_on and not engine.load_state(self.state_):  # of another kind of engine: moments start anew
                 engine.load_parameters(0, self.network_.state_dict())
                 engine.epoch = self.n_iter_
             begun = engine.epoch
             try:
-                new._train(engine, begun + epochs)
+                new._train(engine, begun + epochs, threads)
             finally:
                 if engine.epoch > begun:
-                    self.__dict__ = new._taken_from(engine).__dict__
+                    self._become(new._taken_from(engine))
         return self
+
+    def _become(self, new: ComplementaryClassifier) -> None:
+        """Take what another has learned; settings, and what callbacks may have set, stay."""
+        settings = self.get_params(deep=False)
+        for name in ("image_shape_", "image_bytes_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update({name: value for name, value in new.__dict__.items() if name not in settings})
 
     def _check_samples(self, X: Any, y: Any, sample_weight: Any, classes: Any, go_on: bool, part: bool) -> Samples:
         features = check_features(self, X, reset=not go_on)
@@ -255,7 +277,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         dtype, device = dtype_and_device(self.dtype, self.device)
         model: ModelChoice = self.model
         if go_on and isinstance(self.network_, UserStack):
-            model = self.network_.module  # it is copied with all that it has become
+            module = _copied(self.network_.module)  # with all that it has become
+            model = lambda shape, n_classes: module  # noqa: E731
         return Training(
             model=model,
             n_classes=n_classes,
@@ -271,7 +294,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _run_group(self, samples: Samples, spec: LossSpec, options: dict[str, Any], dtype: torch.dtype) -> RunGroup:
         """The one run that is to be trained."""
         weight = samples.weight
-        scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if np.ptp(weight) else None
+        needed = np.ptp(weight) > 0 or callable(self.loss)  # a user's loss may count on them
+        scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if needed else None
         labels = torch.as_tensor(samples.labels.values)
         targets = Targets.of(labels, len(self.classes_), scaled, float(weight.mean()))
         loss = RunLoss(spec, tuple(options.items()), spec.told(self.belief_), 0, 1)
@@ -281,6 +305,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _class_weights(self, belief: Belief, spec: LossSpec) -> ClassWeights | None:
         """The weights that were asked for, from the shares of the labels."""
         scheme, marginal = self.weights, belief.marginal
+        if isinstance(scheme, ClassWeights):
+            return scheme
+        if callable(self.loss) and not (scheme is None or (isinstance(scheme, str) and scheme == "auto")):
+            raise InputError("weights", "none or 'auto' for a loss of your own, which is not told any", repr(scheme))
         if isinstance(scheme, str) and choice("weights", scheme, ["auto", *WEIGHTINGS]) == "auto":
             scheme = spec.auto_weights
         if scheme is None:
@@ -293,13 +321,14 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         assert belief.totals is not None
         return weights_of_marginal(scheme, marginal, float(belief.totals.sum()), pi=pi)
 
-    def _taken_from(self, engine: Engine) -> Self:
-        """This classifier with what an engine has learned."""
-        self.network_, self.n_iter_, self.history_ = copy.deepcopy(engine.export(0)), engine.epoch, [*self.history_]
+    def _taken_from(self, engine: Engine, *, copied: bool = False) -> Self:
+        """This classifier with what an engine has learned; a copy of it, if training goes on."""
+        network = engine.export(0)
+        self.network_, self.n_iter_ = copy.deepcopy(network) if copied else network, engine.epoch
         self.state_ = {name: tensor.clone() for name, tensor in engine.state().items()}
         return self
 
-    def _train(self, engine: Engine, epochs: int) -> None:
+    def _train(self, engine: Engine, epochs: int, threads: int) -> None:
         start = time.perf_counter()
 
         def record(engine: Engine) -> bool:
@@ -309,7 +338,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             self.history_.append({"epoch": end.epoch, "loss": end.loss, "seconds": end.seconds})
             if self.verbose and end.epoch % self.verbose == 0:
                 print(f"epoch {end.epoch}: loss {end.loss:.4f}", flush=True)
-            stop = [callback(end) for callback in self.callbacks]  # every one is called
+            with torch_threads(threads):
+                stop = [callback(end) for callback in self.callbacks]  # every one is called
             start = time.perf_counter()
             return any(stop)
 

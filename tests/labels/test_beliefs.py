@@ -63,6 +63,7 @@ def test_shares_need_an_inverse_but_a_belief_does_not():
     singular = np.full((3, 3), 1 / 3)
     belief = Belief.of(singular, TOTALS)
     assert belief.prior is None
+    assert str(belief) == "Q given; class shares unknown, as Q has no inverse"
     with pytest.raises(InputError, match="transition: expected an invertible matrix"):
         belief.priors(TOTALS / 600, TOTALS[None] / 600, np.random.default_rng(0))
 
@@ -73,6 +74,12 @@ def test_shares_need_an_inverse_but_a_belief_does_not():
         (lambda: Belief.of("unifrom", TOTALS), "transition: expected one of .* did you mean 'uniform'"),
         (lambda: Belief.of(None, [0, 9, 0]), "y: expected labels of at least two classes, got one class, 1, for every sample"),
         (lambda: Belief.of(np.eye(3)[[1, 1, 1]], TOTALS), "transition: expected some chance of the label 0, which occurs"),
+        (lambda: Belief.of(None, [0, 0, 0]), "totals: expected label counts, one a class, none negative, not all 0"),
+        (lambda: Belief.of(None, [np.nan, 1, 1]), "totals: expected label counts"),
+        (lambda: Belief.of(None, [1, -1, 2]), "totals: expected label counts"),
+        (lambda: Belief.of("inverse-size", []), "totals: expected label counts"),
+        (lambda: Belief.given(np.eye(3)[[1, 2, 0]], [1, 2]), "transition: expected a 2 x 2 matrix, got 3 x 3"),
+        (lambda: Belief.true(uniform_transition(2), [0.5, 0.5]).marginal, "the label counts that a belief was formed from"),
         (lambda: Belief.of(np.eye(4), TOTALS), "transition: expected a 3 x 3 matrix, got 4 x 4"),
     ],
 )  # fmt: skip

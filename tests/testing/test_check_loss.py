@@ -53,6 +53,10 @@ def scaled_by_all_runs(logits, targets):
     return right(logits, targets) * logits.detach().square().mean()
 
 
+def deaf(logits, targets):
+    return logits.softmax(-1).square().sum(-1).mean(-1)
+
+
 def centred_over_runs(logits, targets):
     value = right(logits, targets)
     return value - value.mean() + value.mean().detach()
@@ -118,6 +122,7 @@ def test_a_right_loss_passes():
         (detached, "gradient", "the result has no gradient in the logits"),
         (scaled_by_all_runs, "run independence", "the loss of a run alone is .* among others"),
         (centred_over_runs, "run independence", "the loss of one run has a gradient of .* in the logits of another"),
+        (deaf, "labels", "the loss is .* whatever the labels are"),
         (first_class_counts_more, "class names", "the loss with classes renamed is .* before"),
         (next_class, "class names", "the loss with classes renamed is .* before"),
         (first_sample_counts_more, "sample order", "the loss of samples reversed is .* before"),
@@ -145,7 +150,7 @@ def test_checks_apply_where_the_loss_declares_it():
     assert optional & names == {"sample weights", "reductions"}
     assert optional & {str(check) for check in loss_checks(mean_over_all_runs, targets=False)} == set()
     assert names | optional == {str(check) for check in loss_checks("free")}
-    assert len(names | optional) == 10
+    assert len(names | optional) == 11
 
 
 def test_a_loss_of_plain_tensors():
@@ -179,6 +184,8 @@ def test_refused_reductions_must_be_refused_as_such():
     [
         (lambda: check_loss("foward"), "loss: expected one of .* did you mean 'forward'"),
         (lambda: check_loss(right, context=["wieght"]), "context: expected one of .* did you mean 'weight'"),
+        (lambda: check_loss(right, context="wieght"), "context: expected one of .* did you mean 'weight'"),
+        (lambda: check_loss(3), "loss: expected a name, a LossSpec or a function, got int"),
         (lambda: check_loss(right, n_classes=2), "n_classes: expected a number from 3 to 10, got 2"),
     ],
 )

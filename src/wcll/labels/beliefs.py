@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -28,11 +29,11 @@ def q_in_words(source: Source, family: str | None) -> str:
     return f"Q {words.get(source, source)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Belief:
     """Q and the ordinary class shares, each with its source, and the class weights that are made of them.
 
-    ``prior=None`` takes the shares from the held-out labels' own counts.
+    Without shares of its own and without label counts, the shares are those of the held-out labels' own counts.
 
     >>> print(Belief.of("inverse-size", [50, 30, 20]))
     Q estimated from label counts, told the family: inverse-size; class shares estimated from label counts
@@ -40,7 +41,7 @@ class Belief:
 
     transition: FloatArray  #: ``Q[y, ybar]``
     transition_source: Source
-    prior: FloatArray | None = None  #: P(y)
+    shares: FloatArray | None = None  #: P(y), where it is told or was recovered together with Q
     prior_source: Source = "estimated"
     totals: FloatArray | None = None  #: the label counts that it was formed from
     family: str | None = None  #: the family of Q: a name of FAMILIES
@@ -49,7 +50,7 @@ class Belief:
     @staticmethod
     def of(told: str | ArrayLike | None, totals: ArrayLike) -> Belief:
         """What the label counts ``totals`` and a user tell: the family of Q (uniform if None), or a matrix."""
-        counts = numeric("totals", totals)
+        counts = _counts(totals)
         shares = normalised(counts)
         if shares.max() > 1 - 1e-12:
             one = f"one class, {int(shares.argmax())}, for every sample"
@@ -73,17 +74,24 @@ class Belief:
     @staticmethod
     def given(transition: ArrayLike, totals: ArrayLike, source: Source = "given", family: str | None = None) -> Belief:
         """Q as it is told; the shares solve prior Q = label shares, where Q has an inverse."""
-        matrix, counts = transition_matrix(transition), numeric("totals", totals)
+        counts = _counts(totals)
+        return Belief(transition_matrix(transition, len(counts)), source, None, "estimated", counts, family)
+
+    @cached_property
+    def prior(self) -> FloatArray | None:
+        """P(y), worked out when somebody asks; None without label counts, or if Q has no inverse."""
+        if self.shares is not None or self.totals is None:
+            return self.shares
         try:
-            prior = normalised(counts) @ inverse_transition(matrix)
-        except InputError:  # a loss may do without: whoever asks for shares is told
-            prior = None
-        return Belief(matrix, source, prior, "estimated", counts, family)
+            return self.marginal @ inverse_transition(self.transition)
+        except InputError:  # a loss may do without: whoever needs shares is told
+            return None
 
     @property
     def marginal(self) -> FloatArray:
         """The shares of the labels that it was formed from."""
-        assert self.totals is not None
+        if self.totals is None:
+            raise InputError("totals", "the label counts that a belief was formed from", None)
         return normalised(self.totals)
 
     def with_weights(self, weights: ClassWeights | None) -> Belief:
@@ -100,27 +108,43 @@ class Belief:
             return own @ inverse, draws @ inverse
         if self.totals is None or self.transition_source == "estimated":
             return self.prior, np.broadcast_to(self.prior, draws.shape)
-        n = int(self.totals.sum())
+        n = max(int(self.totals.sum()), 1)
         again = rng.multinomial(n, self.marginal, size=len(draws)) / n
         return self.prior, again @ inverse_transition(self.transition)
 
     def __str__(self) -> str:
-        shares = "estimated from label counts" if self.prior_source == "estimated" else self.prior_source
+        shares: str = self.prior_source
+        if shares == "estimated":
+            shares = (
+                "unknown, as Q has no inverse"
+                if self.prior is None and self.totals is not None
+                else "estimated from label counts"
+            )
         return f"{q_in_words(self.transition_source, self.family)}; class shares {shares}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and names, for JSON; weights are not part of it."""
-        values = {name: value for name, value in asdict(self).items() if name != "weights"}
+        values = {name: value for name, value in asdict(self).items() if name not in ("weights", "shares")}
+        values["prior"] = self.prior
         return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Belief:
         """What :meth:`to_dict` wrote, now or before families were named."""
         fields: dict[str, Any] = {k: np.array(v) if isinstance(v, list) else v for k, v in plain.items()}
+        fields["shares"] = fields.pop("prior")
         for name in ("transition_source", "prior_source"):
             fields[name] = "true" if fields[name] == "known" else fields[name]
         by_source = {"assumed": "uniform", "estimated": "inverse-size"}
         return Belief(**{"family": by_source.get(fields["transition_source"]), **fields})
+
+
+def _counts(totals: ArrayLike) -> FloatArray:
+    """Label counts, or sums of sample weights: one a class."""
+    counts = numeric("totals", totals)
+    if counts.ndim != 1 or len(counts) < 2 or not np.isfinite(counts).all() or (counts < 0).any() or not counts.any():
+        raise InputError("totals", "label counts, one a class, none negative, not all 0", counts.tolist())
+    return counts
 
 
 #: What may be assumed of Q: a function of the label counts. Names that the user's ``transition`` and suites may take.
@@ -136,6 +160,6 @@ def uniform_belief(totals: ArrayLike) -> Belief:
 @FAMILIES.add("inverse-size")
 def inverse_size_belief(totals: ArrayLike) -> Belief:
     """Labels of the inverse-size selector: Q and the shares are both recovered from the label counts."""
-    counts = numeric("totals", totals)
+    counts = _counts(totals)
     pi = solve_pi(normalised(counts))
     return Belief(transition_from_pi(pi), "estimated", complementary_prior(pi), "estimated", counts, "inverse-size")

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -157,12 +156,9 @@ def autograd(loss: BoundLoss) -> BoundLoss:
 
 
 def _one_run(function: LossFunction) -> BoundLoss:
-    """A user's loss of one run, also where engines put groups of runs in front; its result is checked."""
+    """A user's loss of one run, whose result is checked."""
 
     def loss(logits: Tensor, targets: Targets) -> Tensor:
-        if logits.ndim > 3:
-            # targets are (groups, 1, n, ...) as logits are
-            return torch.stack([loss(one, targets.each(itemgetter((g, 0)))) for g, one in enumerate(logits)])
         value = function(logits, targets)
         if not isinstance(value, Tensor) or value.shape != (1,):
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, choice
+from wcll.checks import InputError, InputTypeError, choice
 from wcll.losses import LOSSES, Context, LossSpec
 from wcll.testing.contract import CheckedLoss, applicable_checks
 from wcll.testing.examples import example_context
@@ -130,6 +130,8 @@ def loss_checks(
     >>> [str(check) for check in loss_checks("pc")][:3]
     ['result', 'extreme logits', 'gradient']
     """
+    if not (isinstance(loss, str | LossSpec) or callable(loss)):
+        raise InputTypeError("loss", "a name, a LossSpec or a function", type(loss).__name__)
     if not 3 <= n_classes <= 10:
         raise InputError("n_classes", "a number from 3 to 10", n_classes)
     spec = LOSSES[loss] if isinstance(loss, str) else loss
@@ -145,7 +147,7 @@ def loss_checks(
 def _context(function: Callable[..., Tensor], names: Iterable[str], n_classes: int, seed: int) -> dict[str, Any]:
     """Examples of the keywords that a trainer gives: of those named, and of those without a default."""
     known = [field.name for field in fields(Context)]
-    chosen = {choice("context", name, known) for name in names}
+    chosen = {choice("context", name, known) for name in ([names] if isinstance(names, str) else names)}
     for name, parameter in inspect.signature(function).parameters.items():
         if name in known and parameter.default is parameter.empty:
             chosen.add(name)

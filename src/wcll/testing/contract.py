@@ -66,7 +66,7 @@ class CheckedLoss:
 def applicable_checks(loss: CheckedLoss) -> Iterator[Callable[[CheckedLoss], None]]:
     """The checks that apply to a loss; each raises an ``AssertionError`` that says what was seen."""
     yield from (check_result, check_extreme_logits, check_gradient, check_run_independence)
-    yield from (check_class_names, check_sample_order, check_absent_class)
+    yield from (check_labels, check_class_names, check_sample_order, check_absent_class)
     if loss.several:
         yield check_several_labels
     if loss.targets:
@@ -127,6 +127,14 @@ def check_run_independence(loss: CheckedLoss) -> None:
     alone = logits[1, 2].detach().requires_grad_()
     _assert_same(loss(alone, labels), value[1, 2], "the loss of a run alone", "among others")
     _assert_same(_gradient(loss(alone, labels), alone), gradient, "the gradient of a run alone", "among others")
+
+
+def check_labels(loss: CheckedLoss) -> None:
+    """Other labels have another loss."""
+    logits, labels = loss.logits(), loss.labels()
+    others = labels.roll(1, -1) if loss.several else (labels + 1) % loss.n_classes
+    found, expected = float(loss(logits, labels)), float(loss(logits, others))
+    assert found != expected, f"the loss is {found:g} whatever the labels are"
 
 
 def check_class_names(loss: CheckedLoss) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,15 +28,27 @@ def dtype_and_device(dtype: str, device: str) -> tuple[torch.dtype, torch.device
     return kind, where
 
 
+class _Limits:
+    """Who limits torch's threads now: the first to come keeps the number that the last to go puts back."""
+
+    lock, inside, before = threading.Lock(), 0, 0
+
+
 @contextmanager
-def torch_threads(number: int | None) -> Iterator[None]:
+def torch_threads(number: int | None) -> Iterator[int]:
     """So many threads for torch within the block, and as many as before afterwards; None leaves them alone.
 
-    Small models are fastest with one: beside a busy process, two wait for each other at every operation.
+    Small models are fastest with one: beside a busy process, two wait for each other at every operation. Blocks may
+    overlap in several Python threads. Gives the number from before.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(number or before)
+    own = torch.get_num_threads()
+    with _Limits.lock:
+        _Limits.before = _Limits.before if _Limits.inside else own
+        _Limits.inside += 1
+        torch.set_num_threads(number or own)
     try:
-        yield
+        yield own
     finally:
-        torch.set_num_threads(before)
+        with _Limits.lock:
+            _Limits.inside -= 1
+            torch.set_num_threads(own if _Limits.inside else _Limits.before)

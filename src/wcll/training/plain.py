@@ -45,9 +45,14 @@ class StackStep:
         if self.training.mean_losses:
             self.total += self.last
 
+    def parameters(self) -> dict[str, Tensor]:
+        """Parameters and running statistics by name; what else a user's module keeps there stays with it."""
+        named = self.model.state_dict().items()
+        return {name: tensor.detach() for name, tensor in named if isinstance(tensor, Tensor)}
+
     def tensors(self) -> dict[str, Tensor]:
         """Parameters, statistics and moments, to be read or written in place."""
-        state = {f"model.{name}": tensor.detach() for name, tensor in self.model.state_dict().items()}
+        state = {f"model.{name}": tensor for name, tensor in self.parameters().items()}
         if isinstance(self.optimiser, RunAdam):
             moments = {"mean": self.optimiser.means, "square": self.optimiser.squares}
             state |= {f"{name}.{i}": tensor for name, found in moments.items() for i, tensor in enumerate(found)}
@@ -100,7 +105,7 @@ class PlainLoop(Engine):
 
     def parameters(self, group: int) -> dict[str, Tensor]:
         """Parameters and running statistics of a group by name, (runs, ...)."""
-        return {name: tensor.detach() for name, tensor in self.stacks[group].model.state_dict().items()}
+        return self.stacks[group].parameters()
 
     def load_parameters(self, group: int, parameters: Mapping[str, Tensor]) -> None:
         """Put the runs of a group where :meth:`parameters` says; optimisers stay as they are."""
