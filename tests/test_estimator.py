@@ -338,7 +338,7 @@ def test_an_interrupted_first_epoch_changes_nothing(iris):
 def test_divergence_is_told(iris):
     x, _, ybar = iris
     with pytest.warns(RuntimeWarning, match="training diverged: the loss is not finite; lower lr"):
-        quick("free", lr=1e30, max_epochs=10).fit(x, ybar)
+        quick("free", lr=1e30, max_epochs=10, device="cpu").fit(x, ybar)
 
 
 def test_first_parts_of_a_stream_may_have_one_label():
