@@ -20,7 +20,7 @@ from wcll.report.cells import Cell, compared, holm, paired_p_value
 from wcll.report.choose import choose
 from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
-from wcll.report.tables import build_table
+from wcll.report.tables import build_table, told_notes
 from wcll.results import Row
 from wcll.suites import parse_suite
 
@@ -253,17 +253,17 @@ def test_what_is_told_is_said(rows):
     )
     suite = parse_suite(text, "small")
     shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
-    assert "told the true Q: forward" in shown
-    assert "told the class sizes: wcll" in shown
-    assert "told the selector's family: the choice of rates and epochs" in shown
+    assert "Told the true Q: forward" in shown
+    assert "Told the class sizes: wcll" in shown
+    assert told_notes(suite, choice=True)[1] == "told the selector's family: the choice of rates and epochs"
     assert "Q estimated from label counts, told the family: inverse-size" in shown
     suite = parse_suite(SMALL, "small")
     shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
-    assert "told the selector's family: forward; the choice of rates and epochs" in shown
+    assert "Told the selector's family: forward." in shown
     suite = parse_suite(SMALL.replace('"inverse-size"', '"uniform"'), "small")
     shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
     assert "Q assumed: uniform labels" in shown
-    assert "told" not in shown
+    assert "old the" not in shown
 
 
 def test_a_metric_without_meaning_is_not_missing():

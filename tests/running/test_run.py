@@ -6,7 +6,9 @@ import os
 import signal
 import sqlite3
 import time
+from dataclasses import replace
 
+import numpy as np
 import psutil
 import pytest
 import torch
@@ -89,6 +91,7 @@ def test_the_number_of_threads_is_as_before(suite, monkeypatch):
         ({"trials": 0}, "trials: expected a whole number from 1, got 0"),
         ({"trials": []}, r"trials: expected how many, or seeds from 0, got \[\]"),
         ({"trials": [-1]}, r"trials: expected how many, or seeds from 0, got \[-1\]"),
+        ({"trials": [True]}, r"trials: expected how many, or seeds from 0, got \[True\]"),
         ({"trials": "2"}, "trials: expected how many, or seeds from 0, got '2'"),
         ({"device": "tpu"}, "device: expected 'auto', 'cpu' or 'cuda'"),
         ({"threads": 0}, "threads: expected a whole number"),
@@ -136,7 +139,7 @@ def test_a_worker_that_is_killed_is_one_line(at_work):
     first.kill()
     _, error = at_work.communicate(timeout=60)
     assert at_work.returncode == 2
-    assert error.splitlines()[-1].startswith("wcll: error: --processes: expected processes that live, got one that was")
+    assert error.splitlines()[-1].startswith("wcll: error: --processes: expected processes that live, got one that died")
     assert "Traceback" not in error
     assert not second.is_running()
 
@@ -168,3 +171,23 @@ def test_cores_of_a_container(monkeypatch, tmp_path):
         assert processes.cores() == expected
     limit.unlink()
     assert processes.cores() == 64
+
+
+def raising(done, total):
+    raise ArithmeticError("mine")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_progress_raises_is_raised(tmp_path, processes):
+    suite = replace(parse_suite(SMALL, "small"), columns=parse_suite(SMALL, "small").columns[:1])
+    seeds = [np.int64(seed) for seed in range(3)]
+    with pytest.raises(ArithmeticError, match="mine"):
+        wcll.run(suite, store=tmp_path / "s.sqlite", trials=seeds, processes=processes, progress=raising)
+    assert len(wcll.run(suite, store=tmp_path / "s.sqlite", trials=3)) == 24
+
+
+def test_nought_is_nought_whatever_its_sign():
+    text = SMALL.replace("lr = [1e-3, 1e-2]", "weight_decay = [0.0, -0.0]").replace(
+        "batch_size = 64", "batch_size = 64\nlr = 0.01"
+    )
+    assert len({trial.key for trial in parse_suite(text, "small").all_trials([0])}) == 8

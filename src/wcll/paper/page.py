@@ -80,7 +80,7 @@ def _about(part: Part) -> dict[str, Any]:
         "mean_absolute": mean_absolute(beside),
         "ranks": ranks if len(beside) > 3 * len(part.columns) else [],  # fewer have no order
         "marks": "".join(line.mark for line in lines),
-        "told": [note.replace("wcll", "WCLL") for note in told_notes(part.suite)],
+        "told": [note.replace("wcll", "WCLL") for note in told_notes(part.suite, choice=True)],
         "theirs": max((one.printed.trials for one in beside), default=0),
     }
 

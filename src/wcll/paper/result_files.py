@@ -76,7 +76,7 @@ def read_part(path: Path, suite: Suite) -> Part:
     plain = read_file(path, suite.name)
     with reading(path):
         trials, runs = int(plain["trials"]), [Kept.from_list(run) for run in plain["runs"]]
-        made = dict(plain["made"])
+        made = {name: plain["made"][name] for name in ("command", *MADE, "seconds", "data")}
     check_version(path, suite.name, [run.key for run in runs], plain, keys_of(suite, trials))
     return Part(suite, trials, {run.key: run for run in runs}, made)
 
@@ -88,7 +88,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(str(path), "a file that 'wcll paper' wrote", f"{type(error).__name__}: {error}") from None
 
 

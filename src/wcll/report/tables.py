@@ -129,18 +129,17 @@ def _notes(suite: Suite, spec: TableSpec, lines: Sequence[Line], picks: Picks[R]
     }
     used = "".join(line.mark for line in lines) + "".join(cell.marks for cell in cells)
     notes += [f"{mark} {text}" for mark, text in marks.items() if mark in used]
-    return (*notes, *told_notes(suite), *_data_notes(rows))
+    return (*notes, *(note[0].upper() + note[1:] for note in told_notes(suite)), *_data_notes(rows))
 
 
-def told_notes(suite: Suite) -> list[str]:
+def told_notes(suite: Suite, *, choice: bool = False) -> list[str]:
     """Which methods are told what others must find out, and what the choice of rates and epochs is told."""
     told: dict[str, list[str]] = {"the true Q": [], "the selector's family": [], "the class sizes": []}
-    chooses = any(spec.select == "label-free" for spec in suite.tables)
     for row in suite.rows:
         trials = [trial for column in suite.columns for trial in suite.candidates(column, row, 0)]
         for fact in {fact for trial in trials for fact in trial.told}:
             told[fact].append(row.title)
-    for fact in {fact for trial in suite.all_trials([0]) for fact in trial.selection_told if chooses}:
+    for fact in {fact for trial in suite.all_trials([0]) for fact in trial.selection_told if choice}:
         told[fact].append("the choice of rates and epochs")
     return [f"told {fact}: {'; '.join(whom)}" for fact, whom in told.items() if whom]
 

@@ -156,6 +156,8 @@ class Store:
         """SQLite's errors in one line."""
         try:
             yield
+        except sqlite3.ProgrammingError as error:  # of another thread, or closed
+            raise InputError("store", "an open store of this thread", str(error)) from None
         except sqlite3.DatabaseError as error:
             text = str(error)
             if "not a database" in text or "malformed" in text or "encrypted" in text:

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -58,20 +58,20 @@ def execute_in_processes(jobs: Sequence[Job], path: Path, load: Load, workers: W
     """
     limit = (available(workers.device) if workers.memory is None else workers.memory) // workers.processes
     over = threading.Event()
-    with TemporaryDirectory(prefix="wcll-") as folder:
+    with TemporaryDirectory(prefix="wcll-") as folder, ThreadPoolExecutor(1) as watcher:
         tallies = [Path(folder) / str(i) for i in range(workers.processes)]
-        watcher = threading.Thread(target=_watch, args=(jobs, path, tallies, progress, over), daemon=True)
-        watcher.start()
+        watching = watcher.submit(_watch, jobs, path, tallies, progress, over)
         try:
             with _pool(workers.processes) as pool:
                 work = [pool.submit(_work, jobs, path, load, workers.threads, limit, tally) for tally in tallies]
                 errors = [one.result() for one in work]
         except BrokenProcessPool:
-            got, remedy = "one that was killed, by lack of memory perhaps", "the same command goes on with what is left"
+            got = "one that died: killed, out of memory, or a script without if __name__ == '__main__'"
+            remedy = "the same command goes on with what is left"
             raise InputError("--processes", "processes that live", got, remedy) from None
         finally:
             over.set()
-            watcher.join()
+        watching.result()  # what a user's progress raised
     for error in filter(None, errors):
         raise error
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -114,9 +115,9 @@ def _seeds(trials: int | Sequence[int]) -> Sequence[int]:
     """0, 1, ... of so many trials, or the seeds that are given."""
     if not isinstance(trials, Sequence):
         return range(whole("trials", trials))
-    if not trials or not all(isinstance(seed, int) and seed >= 0 for seed in trials):
+    if not trials or not all(isinstance(s, Integral) and not isinstance(s, bool) and s >= 0 for s in trials):
         raise InputError("trials", "how many, or seeds from 0", repr(trials))
-    return trials
+    return [int(seed) for seed in trials]
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def number(key: str, value: Any, low: float, *, above: bool = False, below: floa
         start = f"above {low:g}" if above else f"from {low:g}"
         got = repr(value) if len(repr(value)) < 40 else f"{repr(value)[:40]}..."
         raise InputError(key, f"a number {start} to {'below ' if top == below else ''}{top:g}", got)
-    return float(value)
+    return float(value) + 0.0  # 0 and -0 are the same, and have the same key
 
 
 def whole(key: str, value: Any, low: int = 1) -> int:
