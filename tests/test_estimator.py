@@ -21,8 +21,16 @@ from sklearn.preprocessing import StandardScaler
 
 from wcll import ComplementaryClassifier
 from wcll.checks import InputError
-from wcll.evaluation import AccuracyScorer, accuracy_scorer, label_free_accuracy, log_likelihood_scorer
+from wcll.evaluation import (
+    AccuracyScorer,
+    accuracy_scorer,
+    complementary_log_likelihood,
+    label_free_accuracy,
+    label_free_confusion,
+    log_likelihood_scorer,
+)
 from wcll.labels import (
+    Belief,
     class_weights,
     imbalance_counts,
     inverse_size_transition,
@@ -647,6 +655,18 @@ def with_value(value):
         (lambda: quick(classes=["a", "b"]).fit(X, pd.DataFrame({"a": Y == 0, "z": Y != 0})), "columns named as the classes"),
         (lambda: quick().fit(X, Y).score(X, Y, sample_weight=np.zeros(12)), "sample_weight: expected non-negative numbers, not all zero"),
         (lambda: quick(lr=-1).fit(X, Y), "lr: expected a number above 0, got -1"),
+        (lambda: quick(lr=1e308).fit(X, Y), "lr, weight_decay: expected numbers that float32 can hold, got lr 1e.308"),
+        (lambda: quick(weight_decay=1e308).fit(X, Y), "lr, weight_decay: expected numbers that float32 can hold"),
+        (lambda: quick(classes=5).fit(X, Y), "classes: expected a list of class names, got 5"),
+        (lambda: quick(classes="abc").fit(X, Y), "classes: expected a list of class names, got 'abc'"),
+        (lambda: quick(warm_start=True).fit(X, Y).set_params(classes=[2, 1, 0]).fit(X, Y), "classes: expected those that training began with"),
+        (lambda: quick().fit(X, torch.from_numpy(Y).bfloat16()), "y: expected a dense tensor of whole numbers"),
+        (lambda: quick().fit(X, torch.from_numpy(Y).to_sparse()), "y: expected a dense tensor of whole numbers"),
+        (lambda: quick().fit(X, torch.empty(12, dtype=torch.long, device="meta")), "y: expected a dense tensor .* got no data"),
+        (lambda: quick().fit(X, np.ma.masked_equal(Y, 1)), "ybar: expected a label for every sample, got a masked one for sample 1"),
+        (lambda: label_free_accuracy(Y, np.full(12, -1), uniform_transition(3)), "predicted: expected class indices from 0, got -1"),
+        (lambda: complementary_log_likelihood(Y, np.full((12, 3), 2.0), uniform_transition(3)), "rows of probabilities that sum to 1.*logits need a softmax"),
+        (lambda: label_free_confusion(np.eye(3), Belief.of(None, [1, 1, 1]), draws=0), "draws: expected a whole number from 1, got 0"),
         (lambda: quick(max_epochs=0).fit(X, Y), "max_epochs: expected a whole number from 1, got 0"),
         (lambda: quick(max_epochs=2.5).fit(X, Y), "max_epochs: expected a whole number from 1, got 2.5"),
         (lambda: quick(batch_size=0).fit(X, Y), "batch_size: expected a whole number from 1, got 0"),

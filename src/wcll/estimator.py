@@ -463,8 +463,15 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _check_settings(self, go_on: bool) -> tuple[LossSpec, dict[str, Any]]:
         """Every setting that training uses, before anything is touched; then the loss."""
         whole("batch_size", self.batch_size)
-        positive("lr", self.lr)
-        non_negative("weight_decay", self.weight_decay)
+        largest = float(np.finfo(choice("dtype", self.dtype, ("float32", "float64"))).max)
+        if max(positive("lr", self.lr), non_negative("weight_decay", self.weight_decay)) >= largest:
+            got = f"lr {self.lr:g} and weight_decay {self.weight_decay:g}"
+            raise InputError("lr, weight_decay", f"numbers that {self.dtype} can hold", got)
+        if go_on and self.classes is not None and not np.array_equal(self.classes, self.classes_):
+            remedy = "set warm_start=False to start anew"
+            raise InputError(
+                "classes", f"those that training began with, {self.classes_.tolist()}", self.classes, remedy
+            )
         non_negative("verbose", self.verbose)
         if not isinstance(self.callbacks, Sequence) or not all(map(callable, self.callbacks)):
             raise InputTypeError("callbacks", "a sequence of functions", type(self.callbacks).__name__)

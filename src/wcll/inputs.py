@@ -84,6 +84,9 @@ def check_labels(y: Any, classes: Any) -> NamedLabels:
     if y is None:
         raise InputError("y", "labels (fit requires y to be passed, but the target y is None)", None)
     if isinstance(y, torch.Tensor):
+        if y.is_meta or y.layout != torch.strided or y.dtype == torch.bfloat16:
+            kind = "no data" if y.is_meta else f"{y.dtype}, {y.layout}"
+            raise InputTypeError("y", "a dense tensor of whole numbers or a boolean mask", kind)
         y = y.detach().cpu().numpy()
     if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)

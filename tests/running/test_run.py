@@ -139,7 +139,9 @@ def test_a_worker_that_is_killed_is_one_line(at_work):
     first.kill()
     _, error = at_work.communicate(timeout=60)
     assert at_work.returncode == 2
-    assert error.splitlines()[-1].startswith("wcll: error: --processes: expected processes that live, got one that died")
+    assert error.splitlines()[-1].startswith(
+        "wcll: error: --processes: expected processes that live, got one that died"
+    )
     assert "Traceback" not in error
     assert not second.is_running()
 

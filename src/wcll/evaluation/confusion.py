@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from wcll.checks import FloatArray, InputError, IntArray, class_indices, inverse_transition, numeric, same_length
+from wcll.checks import FloatArray, InputError, IntArray, class_indices, inverse_transition, numeric, same_length, whole
 from wcll.labels.beliefs import Belief
 
 Verdict = Literal["ok", "too few labels", "the assumed Q does not fit"]
@@ -83,6 +83,7 @@ def label_free_confusion(table: ArrayLike, belief: Belief, *, draws: int = 1000,
     >>> found.accuracy.value, found.accuracy.verdict
     (1.0, 'ok')
     """
+    whole("draws", draws)
     counts = numeric("table", table)
     k = len(belief.transition)
     if counts.shape != (k, k) or (counts < 0).any() or (counts != np.rint(counts)).any() or not counts.any():

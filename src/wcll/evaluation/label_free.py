@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, IntArray, inverse_transition, same_length, sample_weights, transition_matrix
+from wcll.checks import (
+    FloatArray,
+    InputError,
+    IntArray,
+    class_indices,
+    finite_array,
+    inverse_transition,
+    same_length,
+    sample_weights,
+    transition_matrix,
+)
 from wcll.labels import to_mask
 from wcll.labels.names import encode_labels
 
@@ -29,8 +39,9 @@ def label_free_accuracy(
     """
     inverse = inverse_transition(transition)
     mask = to_mask(ybar, len(inverse))
-    same_length("ybar", len(mask), "predicted", len(predicted))
-    credit = ((mask / mask.sum(axis=1, keepdims=True)) @ inverse)[np.arange(len(mask)), predicted]
+    guesses = class_indices("predicted", predicted, len(inverse))
+    same_length("ybar", len(mask), "predicted", len(guesses))
+    credit = ((mask / mask.sum(axis=1, keepdims=True)) @ inverse)[np.arange(len(mask)), guesses]
     return _weighted_mean(credit, sample_weight)
 
 
@@ -44,8 +55,13 @@ def complementary_log_likelihood(
     """
     matrix = transition_matrix(transition)
     mask = to_mask(ybar, len(matrix))
-    same_length("ybar", len(mask), "probabilities", len(probabilities))
-    chances = np.maximum(probabilities @ matrix, np.finfo(np.float64).tiny)
+    chances = finite_array("probabilities", probabilities, (len(mask), len(matrix)))
+    if (chances < 0).any() or not np.allclose(chances.sum(axis=1), 1.0, atol=1e-4):
+        worst = chances[np.abs(chances.sum(axis=1) - 1).argmax()]
+        raise InputError(
+            "probabilities", "rows of probabilities that sum to 1", worst.tolist(), "logits need a softmax"
+        )
+    chances = np.maximum(chances @ matrix, np.finfo(np.float64).tiny)
     per_sample = np.where(mask, np.log(chances), 0.0).sum(axis=1) / mask.sum(axis=1)
     return _weighted_mean(per_sample, sample_weight)
 

@@ -49,6 +49,9 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
     >>> encode_labels([-1, 1], classes=[-1, 0, 1]).index
     array([0, 2])
     """
+    if isinstance(ybar, np.ma.MaskedArray) and np.ma.is_masked(ybar):
+        row = int(np.ma.getmaskarray(ybar).reshape(len(ybar), -1).any(axis=1).argmax())
+        raise InputError("ybar", "a label for every sample", f"a masked one for sample {row}", "drop such samples")
     if hasattr(ybar, "__array__") and not hasattr(ybar, "columns"):
         ybar = np.asarray(ybar)
     if isinstance(ybar, str | bytes | dict) or not hasattr(ybar, "__len__"):
@@ -94,6 +97,8 @@ def _clean(argument: str, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _class_names(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    if isinstance(classes, str | bytes) or not hasattr(classes, "__iter__"):
+        raise InputTypeError("classes", "a list of class names", repr(classes))
     names = _clean("classes", _one_kind("classes", list(classes)))
     if names.ndim != 1 or len(names) < 2:
         raise InputError("classes", "at least two class names", f"shape {names.shape}")
