@@ -91,4 +91,4 @@ def start(code: str, *arguments: str, **options: object) -> subprocess.Popen[str
                             text=True, **{"preexec_fn": heeds_control_c, **options})  # fmt: skip
 
 
-MAIN = "import sys; from wcll.cli.app import run; sys.exit(run(sys.argv[1:]))"
+MAIN = "from wcll.cli import main; main()"

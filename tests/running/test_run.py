@@ -123,8 +123,10 @@ def workers(child):
 
 
 @pytest.fixture
-def at_work(folder):
+def at_work(folder, monkeypatch):
     """``wcll run`` in two processes, under way."""
+    (folder / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder / "temporary"))
     (folder / "long.toml").write_text(SMALL.replace("epochs = 12", "epochs = 400"))
     child = start(MAIN, *["run", "long.toml", "--store", "s.sqlite", "--processes", "2", "--together", "2"])
     while not finished(folder / "s.sqlite") and child.poll() is None:
@@ -146,15 +148,17 @@ def test_a_worker_that_is_killed_is_one_line(at_work):
     assert not second.is_running()
 
 
-def test_control_c_ends_all_processes(at_work):
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_control_c_and_being_asked_end_all_processes_cleanly(at_work, folder, kind):
     both = workers(at_work)
     assert len(both) == 2
-    os.kill(at_work.pid, signal.SIGINT)
+    os.kill(at_work.pid, kind)
     _, error = at_work.communicate(timeout=60)
     assert at_work.returncode == 130
     assert error.endswith("the same command goes on from there\nwcll: stopped\n")
     assert "Traceback" not in error
     assert not any(one.is_running() for one in both)
+    assert not list((folder / "temporary").glob("wcll-*"))
 
 
 def test_workers_end_with_their_parent(at_work):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from wcll.cli.app import run
@@ -15,4 +16,5 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (it is open as long as the process lives)
         if hasattr(stream := getattr(sys, name), "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a letter is no reason to fail
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who is asked to end ends as after Ctrl-C
     sys.exit(run(sys.argv[1:]))
