@@ -22,7 +22,8 @@ ROOT = SOURCE.parents[1]
 
 #: Rooms in the order that data flows; a room imports from earlier ones only.
 ORDER = [
-    *("errors", "checks", "streams", "registry", "atomic", "labels", "losses", "functional", "models", "training"),
+    *("errors", "memory", "reading", "checks", "streams", "registry", "atomic", "labels", "losses", "functional"),
+    *("models", "training"),
     *("evaluation", "testing", "inputs", "persistence", "estimator", "datasets", "suites", "results", "running"),
     *("theory", "report", "paper", "cli", "__main__"),
 ]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import psutil
 import torch
 
 from wcll.checks import InputError
+from wcll.memory import SHARE, free_memory
 from wcll.running.containers import View
 from wcll.running.plan import Job
 from wcll.running.train import training_of
 from wcll.training.engine import Need
 from wcll.training.engines import engine_for
-
-SHARE = 0.7  #: of what is free, unless the user says how much may be used
 
 
 def need_of(job: Job, view: View, device: torch.device) -> Need:
@@ -29,7 +27,7 @@ def available(device: torch.device) -> int:
     """Bytes that runs may use by default: most of what is free now."""
     if device.type == "cuda":
         return int(SHARE * torch.cuda.mem_get_info(device)[0])
-    return int(SHARE * psutil.virtual_memory().available)
+    return free_memory()
 
 
 def runs_that_fit(need: Need, limit: int) -> int:
