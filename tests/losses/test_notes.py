@@ -9,6 +9,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import wcll.functional as F  # noqa: N812
+from wcll.checks import InputError
 from wcll.labels import make_complementary, observed_marginal
 from wcll.losses.arguments import prepare
 from wcll.losses.risks import partial_risks
@@ -111,19 +112,29 @@ def test_without_a_marginal_an_untrained_model_has_negative_risks():
 
 
 @pytest.mark.parametrize("loss", [F.ga, F.ncll], ids=["ga", "ncll"])
-def test_without_a_marginal_ascent_falls_below_chance(loss):
+def test_ascent_needs_a_marginal(loss):
+    logits, ybar = torch.zeros(2, 3), torch.tensor([0, 1])
+    with pytest.raises(TypeError, match="marginal"):
+        loss(logits, ybar)
+    with pytest.raises(InputError, match=r"^marginal: expected the shares of the labels .*, got None; wcll.labels"):
+        loss(logits, ybar, marginal=None)
+
+
+@pytest.mark.parametrize("loss", [F.ga, F.ncll], ids=["ga", "ncll"])
+def test_with_a_batchs_own_shares_ascent_falls_below_chance(loss):
     digits = load_digits()
     x, y = torch.tensor(digits.data / 16, dtype=torch.float32), torch.from_numpy(digits.target)
     ybar = torch.from_numpy(make_complementary(digits.target, random_state=0))
     accuracy = {}
-    for name, given in (("own shares", {}), ("marginal", {"marginal": observed_marginal(ybar, K).value})):
+    for name in ("own shares", "marginal"):
         generator = torch.Generator().manual_seed(0)
         weight = torch.zeros(64, K, requires_grad=True)
         optimiser = torch.optim.Adam([weight], lr=0.01)
         for _ in range(10):
             for rows in torch.randperm(len(x), generator=generator).split(64):
                 optimiser.zero_grad()
-                loss(x[rows] @ weight, ybar[rows], **given).backward()
+                shares = observed_marginal(ybar if name == "marginal" else ybar[rows], K).value
+                loss(x[rows] @ weight, ybar[rows], marginal=shares).backward()
                 optimiser.step()
         accuracy[name] = float(((x @ weight).argmax(-1) == y).float().mean())
     assert accuracy["own shares"] < 1 / K < accuracy["marginal"], accuracy

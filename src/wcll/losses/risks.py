@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from wcll.checks import InputError
 from wcll.losses.arguments import Array, Batch, Transition, as_transition
 from wcll.losses.base_losses import Base, base_gradient, base_loss
 from wcll.losses.targets import Targets
@@ -29,6 +30,9 @@ def partial_risks(logits: Tensor, batch: Batch, base: Base, transition: Array | 
 
 def ascend(risks: Tensor, batch: Batch) -> Tensor:
     """The sum of partial risks, or, run by run, the loss that climbs out of the negative ones."""
+    if batch.marginal is None:  # a batch's own shares would make risks negative by chance, and ascent would dominate
+        expected = "the shares of the labels in the whole training set"
+        raise InputError("marginal", expected, None, "wcll.labels.observed_marginal gives them")
     climb = -(batch.targets.counts(risks) * risks).clamp(max=0).sum(-1)
     return risks.sum(-1).where((risks >= 0).all(-1), climb)
 

@@ -47,9 +47,9 @@ def ncll(
     logits: Tensor,
     ybar: Labels,
     *,
+    marginal: Array,
     weight: Array | None = None,
     transition: Array | Transition | None = None,
-    marginal: Array | None = None,
     base: Literal["mae", "weighted-mae", "gce", "symmetric"] = "mae",
     reduction: Reduction = "mean",
 ) -> Tensor:
@@ -68,12 +68,12 @@ def ncll(
         The model's outputs f; leading axes are runs.
     ybar : tensor or Targets
         Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    marginal : array of shape (..., k)
+        Shares of the labels in the whole training set, see :func:`wcll.labels.observed_marginal`.
     weight : array of shape (..., k), optional
         Class weights, indexed by the label.
     transition : array of shape (k, k), optional
         ``Q[y, ybar]``, invertible; uniform if not given.
-    marginal : array of shape (..., k), optional
-        Shares of the labels in the whole training set, see :func:`wcll.labels.observed_marginal`.
     base : {"mae", "weighted-mae", "gce", "symmetric"}
         L. ``weighted-mae`` is :math:`c_k \cdot 2 (1 - p_k)` with :math:`c_k = \sum_j Q^{-1}_{jk}`, robust under a
         biased Q; for the uniform Q it is ``mae``.
@@ -87,10 +87,8 @@ def ncll(
 
     Notes
     -----
-    Without ``marginal`` the batch's own shares stand for :math:`\bar p`. Then even an untrained model has a negative
-    risk for every label that more than 1/(K-1) of the batch have: with 10 classes in nearly every batch of 256. Ascent
-    then dominates and the model learns the reverse: a linear model of handwritten digits fell below chance with batches
-    of 64 and 256. Give ``marginal``, or large batches.
+    ``marginal`` is required, for the reason that :func:`wcll.functional.ga` gives. Under a Q that is wrong the ascent
+    may dominate even then: :func:`wcll.functional.free` with ``base="mae"`` is the same risk without it.
 
     A wrong Q moves the risks; a singular Q is an error. The paper's own code is not public: this follows its abstract
     and later work.

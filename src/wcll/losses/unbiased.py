@@ -187,9 +187,9 @@ def ga(
     logits: Tensor,
     ybar: Labels,
     *,
+    marginal: Array,
     weight: Array | None = None,
     transition: Array | Transition | None = None,
-    marginal: Array | None = None,
     base: Base = "ce",
     reduction: Reduction = "mean",
 ) -> Tensor:
@@ -208,12 +208,12 @@ def ga(
         The model's outputs f; leading axes are runs.
     ybar : tensor or Targets
         Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
+    marginal : array of shape (..., k)
+        Shares of the labels in the whole training set, see :func:`wcll.labels.observed_marginal`.
     weight : array of shape (..., k), optional
         Class weights, indexed by the label.
     transition : array of shape (k, k), optional
         ``Q[y, ybar]``, invertible; uniform if not given.
-    marginal : array of shape (..., k), optional
-        Shares of the labels in the whole training set, see :func:`wcll.labels.observed_marginal`.
     base : str or callable
         The ordinary loss: ``ce``, ``mae``, ``mse``, ``gce``, ``phuber``, ``symmetric``, or a function of logits to
         losses a class, both of shape (..., n, k).
@@ -227,11 +227,10 @@ def ga(
 
     Notes
     -----
-    Without ``marginal`` the batch's own shares stand for :math:`\bar p`. Then even an untrained model has a negative
-    risk for every label that more than 1/(K-1) of the batch have: with 10 classes in nearly every batch of 256. One
-    negative class turns the whole step into an ascent, so that ascent dominates and the model learns the reverse: a
-    linear model of handwritten digits fell below chance with batches of 64 and 256. Give ``marginal``, or large
-    batches.
+    ``marginal`` is required. With a batch's own shares in its place even an untrained model would have a negative risk
+    for every label that more than 1/(K-1) of the batch have, with 10 classes in nearly every batch of 256; one negative
+    class turns the whole step into an ascent, and the model would learn the reverse: a linear model of handwritten
+    digits fell below chance with batches of 64 and 256.
 
     The ascent is scaled by counts, the descent is not: their steps differ in size by about n/K. A wrong Q moves the
     risks; a singular Q is an error.
