@@ -18,8 +18,7 @@ from pathlib import Path
 
 from wcll.cli.methods import markdown, method_rows
 from wcll.paper.claims import judge_all
-from wcll.paper.page import VERDICTS, figure3, render_report
-from wcll.paper.part import mean_absolute
+from wcll.paper.page import VERDICTS, figure3, headline, render_report
 from wcll.paper.published import METHODS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.report.bound_figures import figure_name, trend_figure
@@ -58,11 +57,12 @@ def paper_table(found: Reproduction) -> str:
     """WCLL's own settings: printed, by the paper's protocol, and what fair choices and another loss make of them."""
     claims = judge_all(found)
     verdicts = ", ".join(f"{sum(c.verdict == kind for c in claims)} {text}" for kind, text in VERDICTS.items())
-    close = sum(one.close for one in found.beside)
+    numbers = headline(found)
+    fitted, others = numbers["fitted"], numbers["others"]
     lines = [
-        f"Of {len(found.beside)} published numbers about MNIST {close} come back within 2 "
-        f"points; WCLL's own {len(found.wcll)} differ by {mean_absolute(found.wcll):.1f} points on average. Of "
-        f"{len(claims)} claims {verdicts}.",
+        f"Fitted: {fitted['close']} of WCLL's {fitted['measured']} published numbers about MNIST come back within "
+        f"{numbers['points']} points, by a protocol that was chosen by them. Not fitted: of the {others['measured']} "
+        f"of other methods, {others['close']} do. Of {len(claims)} claims {verdicts}.",
         "",
         "| accuracy % | WCLL, printed | WCLL, ours | WCLL, fair | best rival, fair | forward, fair | ordinary labels |",
         "|---|---:|---:|---:|---:|---:|---:|",

@@ -23,6 +23,7 @@ from wcll.labels import (
     noisy_transition,
     select_by_marginal,
     selected_joint,
+    shifted_transition,
     step_counts,
     to_mask,
     to_pairs,
@@ -87,6 +88,25 @@ def test_transitions_are_stochastic_and_never_name_the_true_class(k, seed, p):
         np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-12)
         assert (np.diag(matrix) == 0).all()
         assert (matrix >= 0).all()
+
+
+@given(st.integers(3, 8), seeds, st.floats(0, 0.6))
+def test_a_shifted_matrix_is_as_far_off_as_asked(k, seed, distance):
+    matrix = inverse_size_transition(imbalance_counts(n_majority=1000, n_classes=k, minority=[0], p=3))
+    moved = shifted_transition(matrix, distance=distance, random_state=seed)
+    np.testing.assert_allclose(moved.sum(axis=1), 1, rtol=1e-12)
+    assert (moved >= 0).all()
+    assert (np.diag(moved) == 0).all()
+    apart = np.abs(moved - matrix).sum(axis=1) / 2
+    asked = np.isclose(apart, distance)
+    assert (asked | (apart == 0)).all()  # a row whose last class would have to give stays as it is
+    assert asked.all() or distance > 0.2
+
+
+def test_a_shift_of_two_classes_or_of_everything():
+    assert np.array_equal(shifted_transition(uniform_transition(2), distance=0.2), uniform_transition(2))
+    with pytest.raises(InputError, match="distance: expected a share from 0 to below 1, got 1"):
+        shifted_transition(uniform_transition(3), distance=1)
 
 
 def test_inverse_size_is_the_oracles():

@@ -28,15 +28,16 @@ from wcll.cli.paper import print_part
 from wcll.datasets import load_dataset
 from wcll.losses import LOSSES
 from wcll.paper import search as searching
-from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
+from wcll.paper.claims import judge_all
 from wcll.paper.findings import findings
 from wcll.paper.kept import Kept, keep
-from wcll.paper.page import render_report
+from wcll.paper.page import headline, render_report
 from wcll.paper.part import mean_absolute
 from wcll.paper.published import METHODS, find, published, show_name
-from wcll.paper.reproduction import MAIN, SUITES, TABLES, Reproduction, read_reproduction
+from wcll.paper.reproduction import LATER, SUITES, TABLES, Reproduction, read_reproduction
 from wcll.paper.result_files import keys_of, make_part, read_part, write_part
 from wcll.paper.search import CHOSEN
+from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
 from wcll.report.choose import choose
 from wcll.report.tables import build_table
 from wcll.running.task import make_task
@@ -126,18 +127,14 @@ def test_all_ten_methods_are_in_every_cell_of_tables_2_3_4_and_6():
 def test_the_paper_protocol(name):
     """What the report says of the runs, of every one of them."""
     for trial in load_suite(name).all_trials([0]):
-        assert (trial.labels, trial.imbalance, trial.pi, trial.judge) == (
-            "inverse-size",
-            "eq6",
-            "declared",
-            "inverse-size",
-        )
+        told = (trial.labels, trial.judge, trial.noise)
+        assert name == "family" or told == ("inverse-size", "inverse-size", 0)
+        assert (trial.imbalance, trial.pi) == ("eq6", "declared")
         assert (trial.epochs, trial.batch_size, trial.weight_decay, trial.optimiser) == (100, 256, 1e-4, "adam")
         assert trial.validation == 1 / 9
         assert trial.imbalance_of is None
         assert name == "sizes" or trial.n_majority == 2000
         assert name == "bases" or trial.model == "linear"
-        assert trial.assume == ("inverse-size" if trial.loss == "forward" else "uniform")
     assert dict(load_suite(name).tables[0].at) == {"lr": 5e-4}
 
 
@@ -186,7 +183,7 @@ def test_what_is_kept_survives_its_file(rows):
 
 
 @needs_results
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize("name", [name for name in SUITES if name not in LATER])
 def test_result_files_are_written_as_they_were(name, tmp_path, found):
     write_part(found.parts[name], tmp_path / "x.json")
     assert (tmp_path / "x.json").read_bytes() == (RESULTS / f"{name}.json").read_bytes()
@@ -225,6 +222,22 @@ def test_runs_of_another_version_are_refused(changed, rows, tmp_path):
         match=r"table2.json: expected runs of the suite table2 as it is now, got those of another version; make them again with: wcll paper table2 --results",
     ):
         read_part(tmp_path / "table2.json", dataclasses.replace(suite, **{part: new}))
+
+
+def test_rows_that_a_suite_got_since_are_named_and_left_out(rows, tmp_path):
+    """Nothing of them was run: all else is as it was. A row of which some runs are there is another version."""
+    write_part(make_part(small(), 2, list(rows.values()), "wcll paper table2"), tmp_path / "table2.json")
+    (new,) = [row for row in load_suite("table2").rows if row.title == "wcll, Algorithm 1"]
+    grown = dataclasses.replace(small(), rows=(*small().rows, new))
+    part = read_part(tmp_path / "table2.json", grown)
+    assert part.lacking == ("wcll, Algorithm 1",)
+    assert part.methods == [row.title for row in small().rows]
+    assert part.tables == read_part(tmp_path / "table2.json", small()).tables
+    text = (tmp_path / "table2.json").read_text()
+    some = small().candidates(small().columns[1], small().rows[0], 1)[0].key
+    (tmp_path / "table2.json").write_text(re.sub(rf'\n\["{some}"[^\n]*', "", text))
+    with pytest.raises(InputError, match="another version"):
+        read_part(tmp_path / "table2.json", grown)
 
 
 def test_runs_of_another_revision_of_a_loss_are_refused(rows, tmp_path, monkeypatch):
@@ -332,7 +345,7 @@ def test_files_that_happen_to_be_here_do_not_replace_suites(tmp_path, monkeypatc
     for name in ("table2", "_methods", "_mnist"):
         (tmp_path / name).write_text("trials = 99")
     assert load_suite("table2").trials == 5
-    assert len(load_suite("table2").rows) == 15
+    assert len(load_suite("table2").rows) == 20
 
 
 def test_all_is_all(capsys):
@@ -393,95 +406,25 @@ def test_rank_agreement(found):
     assert same.rank_agreement("paper", column) == pytest.approx(1)
 
 
-def altered(found, part, change):
-    """The same results with some runs changed: ``change`` takes a run, its method and column."""
-    old = found.parts[part]
-    runs = dict(old.runs)
-    for column in old.suite.columns:
-        for row in old.suite.rows:
-            for seed in range(old.trials):
-                for trial in old.suite.candidates(column, row, seed):
-                    runs[trial.key] = change(runs[trial.key], row.title, column.title)
-    return Reproduction({**found.parts, part: dataclasses.replace(old, runs=runs)}, found.search)
-
-
-def verdict(found, words):
-    (claim,) = [claim for claim in judge_all(found) if words in claim.statement]
-    return claim.verdict
-
-
-def raised(by, methods, metric="accuracy"):
-    def change(one, method, column):
-        if method not in methods:
-            return one
-        figures = {epoch: {**look, metric: look[metric] + by} for epoch, look in one.figures.items()}
-        return dataclasses.replace(one, figures=figures)
-
-    return change
-
-
-def at_last(one, **figures):
-    return dataclasses.replace(one, figures={**one.figures, one.epochs: {**one.figures[one.epochs], **figures}})
-
-
 def test_every_claim_has_a_verdict_and_evidence(found):
     claims = judge_all(found)
-    assert len(claims) == 14
-    assert {claim.verdict for claim in claims} == {HOLDS, FAILS, UNTESTED}
+    assert len(claims) == 20
+    assert {claim.verdict for claim in claims} <= {HOLDS, FAILS, DEPENDS, UNTOLD}
     assert all(len(claim.evidence) > 40 for claim in claims)
+    (best,) = [claim for claim in claims if "most accurate" in claim.statement]
+    assert best.verdict == DEPENDS
+    assert "What decides is the rate" in best.evidence
 
 
-def only(part_of_column, change):
-    return lambda one, method, column: change(one, method, column) if part_of_column in column else one
+def test_fitted_numbers_stand_apart(found):
+    numbers = headline(found)
+    assert numbers["fitted"]["measured"] + numbers["others"]["measured"] == 96
+    assert numbers["fitted"]["close"] / 15 > 0.8 > 0.2 > numbers["others"]["close"] / 81
 
 
-def spread_apart(one, method, column):
-    """WCLL always the same, its rivals different in every run."""
-    by = 0.5 if method == "wcll" else int(one.key[:4], 16) / 2**16
-    return at_last(one, accuracy=by, minority_recall=by)
-
-
-def as_printed(one, method, column):
-    """Eq. 12's runs reach what the paper prints for WCLL."""
-    if method != "wcll, Eq. 12":
-        return one
-    (mean,) = {p.mean for p in published() if p.dataset == "mnist" and p.table in (2, 3, 4) and p.method == "wcll"
-               and column in (f"p = {p.p:g}, class {p.minority}", f"p = {p.p:g}, classes {p.minority.replace(' ', ', ')}")}  # fmt: skip
-    return at_last(one, accuracy=mean / 100)
-
-
-@pytest.mark.parametrize(
-    ("words", "parts", "change", "then", "says"),
-    [
-        ("most accurate of the ten", MAIN, raised(0.5, ("wcll",)), HOLDS, "best in 11 of 11 settings. By"),
-        ("standard deviation", (*MAIN, "figure3"), spread_apart, HOLDS, "in 11 of 11 settings"),
-        ("keeps its accuracy", ("steady",), only("2.5", raised(0.2, ("wcll",), "minority_recall")), HOLDS, "changes by +15.7"),
-        ("better than PC, L-W and NN", ("figure3",), raised(0.3, ("wcll",), "minority_recall"), HOLDS, "in 6 of 6 panels, where the rivals find at most 89.6 % of the class."),
-        ("PC gets worse", ("steady",), only("2.5", raised(0.5, ("pc",), "minority_recall")), FAILS, "changes by +"),
-        ("NN gets worse", ("steady",), only("p = 2,", raised(0.5, ("nn",), "minority_recall")), HOLDS, "changes by -50.0"),
-        ("any loss and any model", ("bases",), raised(-0.6, ("mse",)), FAILS, "MSE on mlp is worst"),
-        ("NCLL and ML_CLL", ("table2",), raised(0.5, ("ml-cll",)), FAILS, "below WCLL in 5 of 11 settings"),
-        ("LOG does poorly", MAIN, raised(-0.5, ("log",)), HOLDS, "ahead of WCLL in 0 of 11"),
-        ("Weights that do not match", ("table5",), raised(0.3, ("wcll bias=0.05",)), FAILS, "12 of 14 comparisons"),
-        ("over- and under-sampling", ("table6",), raised(0.3, ("wcll",)), HOLDS, "Significantly below WCLL: 12 of 12"),
-        ("Eq. 12", MAIN, as_printed, HOLDS, "0.0 points from the printed numbers"),
-    ],
-    ids=lambda value: value if isinstance(value, str) and len(value) < 30 else "",
-)  # fmt: skip
-def test_verdicts_follow_the_numbers(words, parts, change, then, says, found):
-    before = verdict(found, words)
-    for part in parts:
-        found = altered(found, part, change)
-    (claim,) = [claim for claim in judge_all(found) if words in claim.statement]
-    assert claim.verdict == then != before
-    assert says in claim.evidence
-
-
-def test_one_trial_decides_nothing_that_needs_a_test(found):
+def test_a_report_of_one_trial(found):
     parts = {name: dataclasses.replace(part, trials=1) for name, part in found.parts.items()}
     once = Reproduction(parts, found.search)
-    for words in ("standard deviation", "keeps its accuracy", "Weights that do not match", "over- and under-sampling"):
-        assert verdict(once, words) == UNTESTED
     text = render_report(once, ".md")
     assert "nan points" not in text
     assert "1 trial. The paper has 5." in text

@@ -18,6 +18,7 @@ from wcll.cli.output import console, grid, write_file
 from wcll.cli.suites import Device, DryRun, Memory, Trials, Work, shown, train_missing, workers
 from wcll.evaluation import METRICS
 from wcll.paper import search
+from wcll.paper.named import NAMED, named_suite
 from wcll.paper.page import figure3, render_report
 from wcll.paper.part import Part, mean_absolute
 from wcll.paper.published import show_name
@@ -27,7 +28,7 @@ from wcll.suites import Suite, load_suite
 
 STORE = Path("wcll-paper.sqlite")
 RESULTS = Path("results/paper")
-#: What can be run, and what it is; "all" is all of it but the search.
+#: What can be run, and what it is; "all" is all of it but the search and the other protocols.
 SUITES = {
     "table2": "One imbalanced class.",
     "table3": "Two imbalanced classes.",
@@ -38,6 +39,7 @@ SUITES = {
     "steady": "The same with more trials, for claims on the step from p = 2 to 2.5.",
     "bases": "WCLL with other ordinary losses, linear and MLP.",
     "sizes": "WCLL with fewer and more images.",
+    "family": "Forward correction, and the choice of rates, where what they are told of labels is wrong.",
 }
 
 app = typer.Typer(help="The paper's experiments: every published number beside ours.", rich_markup_mode=None)
@@ -86,6 +88,17 @@ def _run_suites(names: Sequence[str]) -> Action:
     return action
 
 
+def _run_protocols(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
+    """One protocol after the other, so that what is finished is kept whatever happens to the rest."""
+    for name in NAMED:
+        suite = _restricted(named_suite(name), only)
+        count = trials or suite.trials
+        rows = train_missing(suite.title, list(suite.all_trials(range(count))), work)
+        if rows and folder is not None:
+            part = make_part(suite, count, [rows[key] for key in keys_of(suite, count)], _made_by("protocols", trials))
+            write_part(part, folder / f"{name}.json")
+
+
 def _run_search(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
     """Train what is missing of the search, print what fits best, and write its result file."""
     base = _restricted(search.base_suite(), only)
@@ -103,6 +116,10 @@ def _run_search(trials: int | None, only: str | None, work: Work, folder: Path |
 for _name, _help in SUITES.items():
     app.command(_name, help=_help)(_command(_run_suites([_name])))
 app.command("all", help="All of the above.")(_command(_run_suites(list(SUITES))))
+app.command(
+    "protocols",
+    help="All methods under other readings of the paper, one for each way to draw labels (many runs: take a GPU).",
+)(_command(_run_protocols))
 app.command(
     "search",
     help="Which generator of labels, size, formula, rate and epoch fits the printed numbers (many runs: take a GPU).",

@@ -17,6 +17,7 @@ from wcll.checks import InputError, IntArray, choice, positive
 from wcll.cli.files import load_npy, read_labels
 from wcll.cli.output import console, grid
 from wcll.labels import (
+    TRANSITIONS,
     LabelSummary,
     describe_labels,
     imbalance_counts,
@@ -42,7 +43,7 @@ def simulate(  # noqa: PLR0913  (a command's options)
     out: Annotated[Path, typer.Option(help="Where the labels go: .csv or .npz (index, ybar, classes).")],
     column: Annotated[str | None, typer.Option(help="Column of the .csv file.")] = None,
     transition: Annotated[
-        str, typer.Option(help="uniform, inverse-size, biased-weak, biased-strong, or a .npy file with Q[y, ybar].")
+        str, typer.Option(help=f"{', '.join(TRANSITIONS)}, or a .npy file with Q[y, ybar].")
     ] = "uniform",
     noise: Annotated[float, typer.Option(help="Share of the labels that wrongly name the true class.")] = 0.0,
     n_labels: Annotated[str, typer.Option(help="Labels a sample: a number, or 'random'.")] = "1",

@@ -22,6 +22,7 @@ from wcll.labels.transition import (
     noisy_transition,
     select_by_marginal,
     selected_joint,
+    shifted_transition,
     transition_from_pi,
     uniform_transition,
 )
@@ -32,4 +33,12 @@ __all__ += ["LabelSummary", "biased_transition", "check_mask", "class_weights", 
 __all__ += ["describe_labels", "eq13", "imbalance_counts", "inverse_size_transition", "label_counts"]
 __all__ += ["long_tailed_counts", "make_complementary", "make_imbalance", "make_transition", "noisy_transition"]
 __all__ += ["observed_marginal", "ordinary_prior", "recover_inverse_size", "resample", "select_by_marginal"]
-__all__ += ["selected_joint", "step_counts", "to_mask", "to_pairs", "transition_from_pi", "uniform_transition"]
+__all__ += [
+    "selected_joint",
+    "shifted_transition",
+    "step_counts",
+    "to_mask",
+    "to_pairs",
+    "transition_from_pi",
+    "uniform_transition",
+]

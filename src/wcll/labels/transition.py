@@ -99,6 +99,27 @@ def biased_transition(n_classes: int, *, strength: str = "weak", random_state: R
     return matrix
 
 
+def shifted_transition(matrix: ArrayLike, *, distance: float, random_state: RandomState = None) -> FloatArray:
+    """A Q that is off: in every row the share ``distance`` of the labels moves from some wrong classes to the others.
+
+    The total variation distance of each row from what it was is ``distance`` exactly. Of the wrong classes of each y,
+    in an order drawn once, the first half (or as many as have enough) give, and the others take, each in proportion to
+    what it has; a row in which no class is left to take stays as it is.
+    """
+    if not 0 <= distance < 1:
+        raise InputError("distance", "a share from 0 to below 1", distance)
+    moved = transition_matrix(matrix).copy()
+    rng = stream(random_state, "labels", "shift")
+    for y, row in enumerate(moved):
+        named = rng.permutation(np.flatnonzero((row > 0) & (np.arange(len(row)) != y)))
+        most = int(np.searchsorted(row[named].cumsum(), distance)) + 1
+        giving, taking = np.split(named, [max(most, len(named) // 2)])
+        if len(taking) and distance:
+            row[giving] *= 1 - distance / row[giving].sum()
+            row[taking] *= 1 + distance / row[taking].sum()
+    return moved
+
+
 def noisy_transition(matrix: ArrayLike, *, rate: float) -> FloatArray:
     """Mistakes: a share ``rate`` of the labels names the true class, ``Q = (1 - rate) matrix + rate I``."""
     if not 0 <= rate < 1:
@@ -159,6 +180,9 @@ def selected_joint(transition: ArrayLike, target: ArrayLike, prior: ArrayLike) -
 
 TRANSITIONS.put("uniform", lambda sizes, **seed: uniform_transition(len(sizes)))
 TRANSITIONS.put("inverse-size", lambda sizes, **seed: inverse_size_transition(sizes))
+TRANSITIONS.put(
+    "inverse-size-off", lambda sizes, **seed: shifted_transition(inverse_size_transition(sizes), distance=0.2, **seed)
+)
 TRANSITIONS.put("biased-weak", lambda sizes, **seed: biased_transition(len(sizes), strength="weak", **seed))
 TRANSITIONS.put("biased-strong", lambda sizes, **seed: biased_transition(len(sizes), strength="strong", **seed))
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import fdtr, stdtrit
 
 from wcll.paper.part import Part
 from wcll.paper.published import Published, published, show_name
-from wcll.report.cells import SIGNIFICANCE, Cell, paired_p_value
+from wcll.report.cells import SIGNIFICANCE, Cell, holm, paired_p_value
 from wcll.report.render import phrase
 
 PROTOCOLS = {"paper": "the paper's protocol", "fair": "the fair protocol"}
@@ -54,15 +54,40 @@ def printed_settings(dataset: str, tables: Sequence[int]) -> list[list[Published
     return list(columns.values())
 
 
-def less(cell: Cell, than: Cell) -> bool | None:
-    """Significantly smaller, over shared seeds; None where there are too few."""
-    p_value = paired_p_value(than.values, cell.values)
-    return None if p_value is None else cell.mean < than.mean and p_value < SIGNIFICANCE
+def leads(pairs: Sequence[tuple[Cell, Cell]]) -> list[int | None]:
+    """Of each pair whether the first is significantly above (1) or below (-1) the second, or neither (0).
+
+    Paired t-tests over shared seeds, adjusted over all pairs by Holm; None where there are too few seeds.
+    """
+    p_values = [paired_p_value(first.values, second.values) for first, second in pairs]
+    adjusted = iter(holm([value for value in p_values if value is not None]))
+    found: list[int | None] = []
+    for (first, second), value in zip(pairs, p_values, strict=True):
+        sure = value is not None and next(adjusted) < SIGNIFICANCE
+        found.append(None if value is None else int(np.sign(first.mean - second.mean)) if sure else 0)
+    return found
 
 
-def all_or_open(answers: Sequence[bool | None]) -> bool | None:
-    """Whether all are so; None if some cannot be told."""
-    return None if None in answers else all(answers)
+def ahead_everywhere(pairs: Sequence[tuple[Cell, Cell]]) -> bool | None:
+    """Whether the first is above the second in all pairs: not if it is below in one, open if a test cannot tell."""
+    signs = leads(pairs)
+    return False if -1 in signs else None if None in signs or 0 in signs else True
+
+
+def pooled_spreads(cells: Mapping[str, Sequence[Cell]], own: str) -> tuple[dict[str, float], bool | None]:
+    """Each method's standard deviation over trials, in points, pooled over settings; is ``own`` the smallest?
+
+    By F-tests of the pooled variances (two-sided): yes if it is significantly below all others, no if it is above one.
+    """
+    spread = {name: 100 * math.sqrt(fmean(cell.std**2 for cell in some)) for name, some in cells.items()}
+    freedom = {name: sum(len(cell.values) - 1 for cell in some) for name, some in cells.items()}
+    answers = []
+    for name in cells:
+        if name != own:
+            ratio = (spread[own] / max(spread[name], 1e-12)) ** 2
+            below = fdtr(freedom[own], freedom[name], ratio)
+            answers.append(True if below < SIGNIFICANCE / 2 else False if below > 1 - SIGNIFICANCE / 2 else None)
+    return spread, False if False in answers else None if None in answers else True
 
 
 @dataclass(frozen=True)
@@ -79,9 +104,9 @@ class Change:
         """Whether it certainly fell, or rose; None if that is open."""
         return True if self.high < 0 else False if self.low > 0 else None
 
-    def within(self, points: float) -> bool:
-        """Whether it is certainly small."""
-        return -points < self.low and self.high < points
+    def text(self) -> str:
+        """The mean and its interval."""
+        return f"{self.mean:+.1f} ({self.low:+.1f} to {self.high:+.1f})"
 
 
 def change_between(before: Sequence[Cell], after: Sequence[Cell]) -> Change:
@@ -114,6 +139,7 @@ def all_of(words: Sequence[str]) -> str:
 WORDS = {
     "protocols": PROTOCOLS,
     "name": show_name,
+    "percent": means,
     **{one.__name__: one for one in (all_of, fmean, in_words, log_slope, measured_range, printed_range, range_of)},
 }
 

@@ -30,6 +30,11 @@ class Finding:
     text: str
 
 
+def contradictions() -> list[str]:
+    """What the paper's formulas and sentences say differently in different places, each in a sentence or two."""
+    return say("findings", "contradictions").splitlines()
+
+
 def findings(found: Reproduction) -> list[Finding]:
     """Every finding, as the report lists them."""
     texts = {

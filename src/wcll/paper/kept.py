@@ -28,7 +28,7 @@ class Kept:
 
     key: str
     diverged: bool
-    score: float  #: the lowest held-out score, averaged over three checkpoints; infinite for a run that lost its way
+    score: float  #: the lowest held-out score, averaged over three checkpoints; infinite if lost, or nothing held out
     epochs: int
     chosen: int  #: the epoch of that score: no true label is used
     best: int  #: the epoch of the highest TEST accuracy: an oracle, for comparison only
@@ -70,12 +70,14 @@ class Kept:
 
 
 def keep(row: Row, *, curve: bool = False) -> Kept:
-    """Of a whole run; five digits are more than 10,000 test images can tell apart."""
-    score, chosen = lowest_score(row)
+    """Of a whole run; five digits are more than 10,000 test images can tell apart. Nothing held out chooses the end."""
+    score, chosen = lowest_score(row) if row.history["held_out"] is not None else (inf, row.epochs)
     best = row.best_epoch("accuracy")
     figures = {
         epoch: {metric: round(row.value(metric, epoch), 5) for metric in METRICS}
         for epoch in (row.epochs, chosen, best)
     }
     recalls = tuple(round(float(value), 5) for value in row.curve("minority_recall")) if curve else ()
-    return Kept(row.key, row.diverged, round(score, 9), row.epochs, chosen, best, figures, recalls)
+    return Kept(
+        row.key, row.diverged, round(score, 9) if isfinite(score) else inf, row.epochs, chosen, best, figures, recalls
+    )

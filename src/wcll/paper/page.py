@@ -6,18 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from wcll.paper.claims import FAILS, HOLDS, UNTESTED, judge_all
-from wcll.paper.findings import findings
+from wcll.paper.claims import judge_all
+from wcll.paper.findings import contradictions, findings
+from wcll.paper.fitting import MARGIN, fitting
+from wcll.paper.named import NAMED
 from wcll.paper.part import CLOSE, Beside, Part, mean_absolute
 from wcll.paper.published import show_name
-from wcll.paper.reproduction import Reproduction
+from wcll.paper.reproduction import LATER, TABLES, Reproduction
 from wcll.paper.search import CHOSEN, GENERATORS, SIZES
+from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
 from wcll.report.figures import curves_panel, sheet
 from wcll.report.render import render
 from wcll.report.tables import pick_all, told_notes
 
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes
-VERDICTS = {HOLDS: "hold", FAILS: "do not hold", UNTESTED: "can't be tested"}
+VERDICTS = {HOLDS: "hold", FAILS: "do not hold", DEPENDS: "depend on what the paper does not say", UNTOLD: UNTOLD}
 
 
 def render_report(found: Reproduction, ending: str) -> str:
@@ -34,29 +37,45 @@ def figure3(found: Reproduction) -> str:
 
 def contents(found: Reproduction) -> dict[str, Any]:
     """All that a template shows."""
-    beside, claims, figure = found.beside, judge_all(found), found.parts["figure3"]
+    claims, figure, fits = judge_all(found), found.parts["figure3"], fitting(found)
+    shown = [found.parts[name] for name in (*TABLES, "bases", "sizes", *LATER) if name in found.parts]
     return {
         "title": "Does the paper hold? WCLL on MNIST",
         "claims": claims,
         "verdicts": [(text, sum(claim.verdict == kind for claim in claims)) for kind, text in VERDICTS.items()],
         "findings": findings(found),
-        "numbers": {
-            "published": len(beside) + len(found.missing),
-            **_counts(beside),
-            "wcll": f"{mean_absolute(found.wcll):.1f}",
-            "settings": len(found.wcll),
-            "points": f"{CLOSE:g}",
-        },
+        "contradictions": contradictions(),
+        "numbers": headline(found),
         "shade": _shade,
         "name": show_name,
-        "tables": [_about(part) for part in (*found.tables, found.parts["bases"], found.parts["sizes"])],
+        "tables": [_about(part) for part in shown],
+        "costs": found.selection_costs,
+        "fits": fits,
+        "margin": MARGIN,
+        "named": NAMED,
+        "run": found.named,
         "panels": _panels(figure),
         "figure": figure,
         "search": found.search,
         "chosen": CHOSEN,
         "generators": GENERATORS,
         "sizes": SIZES,
-        "made": [*found.parts.values(), *([found.search] if found.search else [])],
+        "made": [*found.parts.values(), *found.named.values(), *([found.search] if found.search else [])],
+    }
+
+
+def headline(found: Reproduction) -> dict[str, Any]:
+    """How many numbers come back: WCLL's own, by which the protocol was chosen, and those that chose nothing."""
+    fitted = [one for one in found.beside if one.printed.method == "wcll"]
+    others = [one for one in found.beside if one.printed.method != "wcll"]
+    return {
+        "published": len(found.beside) + len(found.missing),
+        "fitted": _counts(fitted),
+        "others": _counts(others),
+        "measured": len(found.beside),
+        "wcll": f"{mean_absolute(found.wcll):.1f}",
+        "settings": len(found.wcll),
+        "points": f"{CLOSE:g}",
     }
 
 

@@ -54,6 +54,7 @@ class Part:
     trials: int
     runs: Mapping[str, Kept]
     made: Mapping[str, Any]  #: the command, and where it ran
+    lacking: tuple[str, ...] = ()  #: rows that the suite has got since, and that were not run yet
 
     @property
     def columns(self) -> list[str]:
@@ -73,14 +74,15 @@ class Part:
     @cached_property
     def tables(self) -> dict[str, Table]:
         """The suite's tables, by protocol."""
-        return {spec.title: self._table(spec) for spec in self.suite.tables}
+        return {spec.title: self.table(spec) for spec in self.suite.tables}
 
     @cached_property
     def rates(self) -> dict[float, Table]:
         """Accuracy after the last epoch, at each rate of the grid."""
-        return {lr: self._table(TableSpec(f"{lr:g}", at=(("lr", lr),))) for lr in self.suite.grid.get("lr", ())}
+        return {lr: self.table(TableSpec(f"{lr:g}", at=(("lr", lr),))) for lr in self.suite.grid.get("lr", ())}
 
-    def _table(self, spec: TableSpec) -> Table:
+    def table(self, spec: TableSpec) -> Table:
+        """Its runs, read as ``spec`` asks for."""
         return build_table(self.suite, spec, self.runs, range(self.trials))
 
     def cell(self, protocol: str, method: str, column: str, metric: str = "accuracy") -> Cell:

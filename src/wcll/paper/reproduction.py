@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 
 from wcll.checks import InputError
+from wcll.paper.named import NAMED, named_suite
 from wcll.paper.part import Beside, Part
-from wcll.paper.published import Published, published
+from wcll.paper.published import METHODS, Published, published
 from wcll.paper.result_files import read_part
 from wcll.paper.search import NAME, Search, read_search
+from wcll.paper.worlds import World
 from wcll.report.cells import Cell
 from wcll.suites import load_suite
+from wcll.suites.suite import TableSpec
 
 MAIN = ("table2", "table3", "table4")  #: the ten methods in 11 settings
 TABLES = (*MAIN, "table5", "table6")
-SUITES = (*TABLES, "figure3", "steady", "bases", "sizes")  #: those of ``wcll paper all``
+SUITES = (*TABLES, "figure3", "steady", "bases", "sizes", "family")  #: those of ``wcll paper all``
+LATER = ("family",)  #: those of them that a report may do without
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Every suite of the paper, and the search for its protocol."""
+    """Every suite of the paper, the search for its protocol, and other protocols that were run in full."""
 
     parts: dict[str, Part]
     search: Search | None  #: many runs, which not everybody makes
+    named: dict[str, Part] = field(default_factory=dict)  #: by the names of wcll.paper.named
 
     @property
     def tables(self) -> list[Part]:
@@ -55,6 +62,48 @@ class Reproduction:
         return [one for name in MAIN for one in self.parts[name].of(method)]
 
     @property
+    def formulas(self) -> list[str]:
+        """WCLL's rows that stand for the paper's method: Eq. 9, and Algorithm 1 where it was run."""
+        there = set.intersection(*(set(self.parts[name].methods) for name in MAIN))
+        return [row for row in ("wcll", "wcll, Algorithm 1") if row in there]
+
+    @property
+    def first_at_rates(self) -> dict[float, list[bool]]:
+        """By rate, whether WCLL is first of the ten methods at the last epoch, setting by setting."""
+        rates: dict[float, list[bool]] = {}
+        for name in MAIN:
+            for lr, table in self.parts[name].rates.items():
+                for column in self.parts[name].columns:
+                    figures = {method: table.cell(method, column, "accuracy").mean for method in METHODS}
+                    rates.setdefault(lr, []).append(figures["wcll"] == max(figures.values()))
+        return rates
+
+    @property
+    def selection_costs(self) -> dict[str, float]:
+        """By method, how much better rate and epoch could be chosen with the TEST labels, in points: a mean."""
+        lost: dict[str, list[float]] = {}
+        for name in MAIN:
+            part = self.parts[name]
+            oracle = part.table(TableSpec("oracle", select="oracle"))
+            for method, column in product(part.methods, part.columns):
+                gap = oracle.cell(method, column, "accuracy").mean - part.cell("fair", method, column).mean
+                lost.setdefault(method, []).append(100 * gap)
+        return {method: fmean(gaps) for method, gaps in lost.items()}
+
+    @property
+    def worlds(self) -> list[World]:
+        """The protocol of the tables, and the others that were run in full."""
+        parts = self.parts
+        own = World(
+            "the protocol of the tables",
+            tuple(parts[name] for name in MAIN),
+            parts["steady"],
+            parts["table5"],
+            parts["table6"],
+        )
+        return [own, *(World(NAMED[name].generator, (part,), part, part, part) for name, part in self.named.items())]
+
+    @property
     def wcll(self) -> list[Beside]:
         """WCLL's own 12 settings: tables 2, 3, 4, and p = 5 of table 6, whose others are table 2's."""
         return [*self.main_beside("wcll"), self.parts["table6"].of("wcll")[-1]]
@@ -65,6 +114,12 @@ def read_reproduction(folder: Path) -> Reproduction:
     if not folder.is_dir():
         remedy = f"make it with: wcll paper all --results {folder}"
         raise InputError("--results", "a folder of result files", f"{folder}, which does not exist", remedy)
-    parts = {name: read_part(folder / f"{name}.json", load_suite(name)) for name in SUITES}
-    search = folder / f"{NAME}.json"
-    return Reproduction(parts, read_search(search) if search.exists() else None)
+
+    def there(name: str) -> bool:
+        return (folder / f"{name}.json").exists()
+
+    wanted = [name for name in SUITES if name not in LATER or there(name)]
+    parts = {name: read_part(folder / f"{name}.json", load_suite(name)) for name in wanted}
+    named = {name: read_part(folder / f"{name}.json", named_suite(name)) for name in NAMED if there(name)}
+    search = read_search(folder / f"{NAME}.json") if there(NAME) else None
+    return Reproduction(parts, search, named)

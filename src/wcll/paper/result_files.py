@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from wcll.checks import InputError
 from wcll.paper.kept import FIELDS, Kept, keep
 from wcll.paper.part import CURVES, Part
 from wcll.results import Row
-from wcll.suites import Suite
+from wcll.suites import Suite, Trial
+from wcll.suites.suite import Axis
 
 MADE = ("device", "wcll", "torch", "numpy", "python", "commit")  #: what files say of their runs
 
@@ -72,13 +74,24 @@ def write_lines(path: Path, head: Mapping[str, Any], name: str, lines: Iterable[
 
 
 def read_part(path: Path, suite: Suite) -> Part:
-    """The results of a suite; runs of another version of it are refused."""
+    """The results of a suite; runs of another version of it are refused.
+
+    Rows that were added to the suite since, of which there is no run at all, are named and left out.
+    """
     plain = read_file(path, suite.name)
     with reading(path):
-        trials, runs = int(plain["trials"]), [Kept.from_list(run) for run in plain["runs"]]
+        trials, runs = int(plain["trials"]), {run.key: run for run in map(Kept.from_list, plain["runs"])}
         made = {name: plain["made"][name] for name in ("command", *MADE, "seconds", "data")}
-    check_version(path, suite.name, [run.key for run in runs], plain, keys_of(suite, trials))
-    return Part(suite, trials, {run.key: run for run in runs}, made)
+    new = [row for row in suite.rows if not any(trial.key in runs for trial in _first_trials(suite, row))]
+    there = replace(suite, rows=tuple(row for row in suite.rows if row not in new))
+    check_version(path, suite.name, list(runs), plain, keys_of(there, trials))
+    return Part(there, trials, runs, made, lacking=tuple(row.title for row in new))
+
+
+def _first_trials(suite: Suite, row: Axis) -> Iterator[Trial]:
+    """Those of a row with the first seed."""
+    for column in suite.columns:
+        yield from suite.candidates(column, row, 0)
 
 
 @contextmanager

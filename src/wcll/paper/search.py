@@ -37,6 +37,7 @@ GENERATORS: dict[str, dict[str, str]] = {
 }
 INVERSE_SIZE = "inverse-size labels of imbalanced classes"
 TABLES = (2, 3, 4, 6)  #: that print numbers of MNIST in these settings
+MAIN = (2, 3, 4)  #: those of them that compare all methods
 MOST = 10  #: protocols that are listed
 SMALLEST = 5421  #: images of the rarest digit in MNIST: uniform labels name every digit about as often
 
@@ -83,6 +84,17 @@ class Search:
         """The same over all numbers that are printed for the rivals, under the same data, rate and epoch."""
         apart = [one for loss in self.rivals for one in self._apart(replace(protocol, loss=loss), columns)]
         return fmean(apart) if apart else float("nan")
+
+    def figure(self, protocol: Protocol, loss: str, column: str) -> float:
+        """The accuracy of a method under a protocol's data, rate and epoch."""
+        return self.figures[replace(protocol, loss=loss), column]
+
+    def distance_of_all(self, protocol: Protocol) -> float:
+        """The same over all printed numbers: WCLL's by the protocol's formula, and the rivals'."""
+        apart = [
+            one for loss in (protocol.loss, *self.rivals) for one in self._apart(replace(protocol, loss=loss), None)
+        ]
+        return fmean(apart)
 
     def _apart(self, protocol: Protocol, columns: Sequence[Axis] | None) -> list[float]:
         wanted = self.base.columns if columns is None else columns
@@ -144,14 +156,8 @@ class Search:
 
         Only those that could be run in every setting are compared.
         """
-        printed = sum(self._printed[rival, c.title] is not None for rival in self.rivals for c in self.base.columns)
-        fits = [
-            (fit.protocol, fit.cells * fit.distance + printed * self.rival_distance(fit.protocol))
-            for fit in self.whole
-            if fit.protocol.loss == loss
-        ]
-        numbers = len(self.base.columns) + printed
-        return sorted(((protocol, total / numbers) for protocol, total in fits), key=lambda pair: pair[1])
+        protocols = [fit.protocol for fit in self.whole if fit.protocol.loss == loss]
+        return sorted(((one, self.distance_of_all(one)) for one in protocols), key=lambda pair: pair[1])
 
     def settings(self, protocol: Protocol) -> list[Axis]:
         """Those in which a protocol could be run."""
@@ -168,11 +174,16 @@ class Search:
         return [row.title for row in self.base.rows if not row.title.startswith("wcll")]
 
 
-def printed_mean(loss: str, column: Axis) -> float | None:
+def printed_mean(loss: str, column: Axis, tables: Sequence[int] = TABLES) -> float | None:
     """What the paper prints for a row in a setting; table 2 before table 6, which repeats it."""
     minority = " ".join(map(str, column.settings["minority"]))
-    found = (find(table, "mnist", column.settings["p"], minority, loss.split(" ")[0]) for table in TABLES)
+    found = (find(table, "mnist", column.settings["p"], minority, loss.split(" ")[0]) for table in tables)
     return next((one.mean for one in found if one is not None), None)
+
+
+def main_columns(base: Suite) -> tuple[Axis, ...]:
+    """The settings of tables 2, 3 and 4, in which the paper compares all methods."""
+    return tuple(column for column in base.columns if printed_mean("wcll", column, MAIN) is not None)
 
 
 def base_suite() -> Suite:
