@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -21,6 +21,7 @@ from wcll.datasets import load_dataset
 from wcll.report.bound_figures import figure_name, lemma_figure, trend_figure
 from wcll.results.provenance import provenance
 from wcll.suites import load_suite
+from wcll.theory import counterexample as orthogonal
 from wcll.theory import simulation
 from wcll.theory.cases import Case, eq6_shares, own_case, suite_cases
 
@@ -99,8 +100,28 @@ def simulate(
         if plot is not None:
             write_file(plot / figure_name(trend), trend_figure(trend), "--plot")
     if out is not None:
-        made = {"command": f"wcll bound simulate --draws {draws} --seed {seed}", **provenance(torch.device("cpu"))}
-        write_file(out, json.dumps({"made": made, "trends": [trend.to_dict() for trend in trends]}, indent=1) + "\n")
+        _write(out, f"simulate --draws {draws} --seed {seed}", "trends", [trend.to_dict() for trend in trends])
+
+
+@app.command("counterexample")
+def counterexample(
+    draws: Annotated[int, typer.Option(help="Draws of N samples, with the seeds from 0.", min=1)] = orthogonal.DRAWS,
+    out: Annotated[Path | None, typer.Option(help="Also write everything to this .json file.")] = None,
+) -> None:
+    """Compare the bounds on orthogonal samples of many classes, where Lemma 1 as printed is false."""
+    if out is not None:
+        check_target(out, "--out")
+    torch.set_num_threads(1)
+    with progress_bar("measuring") as progress:
+        found = orthogonal.measure(orthogonal.OrthogonalWorld(), range(draws), progress=progress)
+    _print_counterexample(found)
+    if out is not None:
+        _write(out, f"counterexample --draws {draws}", "counterexample", found.to_dict())
+
+
+def _write(out: Path, command: str, name: str, found: Any) -> None:
+    made = {"command": f"wcll bound {command}", **provenance(torch.device("cpu"))}
+    write_file(out, json.dumps({"made": made, name: found}, indent=1) + "\n")
 
 
 def _given(context: typer.Context) -> list[str]:
@@ -159,3 +180,19 @@ def _print_trend(trend: simulation.Trend) -> None:
     screen.print(grid(heads, rows, right=heads))
     interval = f"95 % interval {trend.slope_low:.3f} to {trend.slope_high:.3f}"
     screen.print(f"log-log slope {trend.slope:.3f} ({interval})\n")
+
+
+def _print_counterexample(found: orthogonal.Counterexample) -> None:
+    screen, of = console(), f"of {len(found.seeds)}"
+    title = (
+        f"orthogonal samples: K = {found.classes}, N = {found.n}, B = {found.norm:g}, r = 1, delta = {found.delta:g}"
+    )
+    screen.print(title, style="bold")
+    low, high = min(found.at_least), max(found.at_least)
+    rows = [
+        ("largest deviation, at least", f"{found.mean:.4f}", f"{low:.4f} to {high:.4f} over draws"),
+        ("largest deviation, at most", f"{max(found.at_most):.4f}", "in every draw"),
+        ("Lemma 1, as printed", f"{found.printed:.4g}", f"violated in {found.violated} {of} draws"),
+        ("Lemma 1, corrected", f"{found.corrected:.4g}", f"holds in {found.held} {of} draws"),
+    ]
+    screen.print(grid(("", "value", ""), rows, right=("value",)))

@@ -8,6 +8,7 @@ from wcll.theory.bounds import (
     finite_class,
     labels_needed,
     lemma1,
+    norm_seen_later,
     theorem1,
 )
 from wcll.theory.rademacher import linear_complexity, linear_complexity_of, mlp_complexity
@@ -23,5 +24,6 @@ __all__ = [
     "linear_complexity",
     "linear_complexity_of",
     "mlp_complexity",
+    "norm_seen_later",
     "theorem1",
 ]

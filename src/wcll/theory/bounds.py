@@ -308,6 +308,20 @@ def labels_needed(bound: float, n: int, gap: float) -> int:
     return math.ceil(n * ratio**2 - 1e-9)
 
 
+def norm_seen_later(norm: float, delta: float) -> tuple[float, float]:
+    """A norm, and a share of ``delta``, with which a bound holds for a norm that was found after training.
+
+    A bound is about a norm that was fixed before the data were seen. It holds for 1, 2, 4, ... at once if 2^j has the
+    share delta / 2^(j+1), as these sum to delta; a norm that is found later is at most one of them.
+
+    >>> norm_seen_later(3.0, 0.08)
+    (4.0, 0.01)
+    """
+    fraction, exponent = math.frexp(positive("norm", norm))
+    power = max(exponent - (fraction == 0.5), 0)
+    return 2.0**power, delta / 2 ** (power + 1)
+
+
 def cross_entropy_limit(classes: int, reach: float) -> float:
     r"""The largest softmax cross-entropy of outputs within :math:`\pm r`: :math:`\log(1 + (K-1) e^{2r})`."""
     return float(np.logaddexp(0.0, math.log(classes - 1) + 2 * reach))
