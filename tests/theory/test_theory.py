@@ -458,12 +458,15 @@ def test_the_bounds_of_a_suite(capsys):
         problem = case["problem"]
         assert problem["n"] == len(task.train.x)
         assert f"samples of norm at most {radius:.2f}" in case["note"]
+        assert "so seen after the data: no bound holds for it as it stands" in case["note"]
         norm = problem["reach"] / radius
         assert 0.1 < norm < 100
         assert problem["complexity"] == pytest.approx(norm * radius / math.sqrt(problem["n"]))
         assert case["bounds"][0]["scale"] is not None
     assert run(["bound", "--suite", "digits", "--norm", "2", "--json"]) == 0
-    assert "norm at most 2, as given" in json.loads(capsys.readouterr().out)[0]["note"]
+    note = json.loads(capsys.readouterr().out)[0]["note"]
+    assert "norm at most 2, as given" in note
+    assert "seen after" not in note
 
 
 OWN = """

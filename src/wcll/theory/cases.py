@@ -99,9 +99,8 @@ def _task_case(title: str, trial: Trial, task: Task, norm: float | None, delta: 
     x = task.train.x.flatten(1).double().numpy() / task.scale
     x = np.column_stack([x, np.ones(len(x))])  # a bias is a feature that is 1
     radius = float(np.linalg.norm(x, axis=1).max())
-    trained = (
-        f"that of WCLL trained there (rate {trial.lr:g}, {trial.epochs} epochs, seed 0) and so seen after the data"
-    )
+    training = f"rate {trial.lr:g}, {trial.epochs} epochs, seed 0"
+    trained = f"that of WCLL trained there ({training}), so seen after the data: no bound holds for it as it stands"
     largest, how = (_trained_norm(trial, task), trained) if norm is None else (norm, "as given")
     problem = Problem.linear(task.declared.sizes, len(x), norm=largest, radius=radius, delta=delta)
     inverse_size = trial.labels == "inverse-size" and trial.imbalance_of is None
