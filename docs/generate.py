@@ -4,7 +4,8 @@
 
 The demonstration's figures are those of ``docs/demo.json``, which ``wcll demo --json > docs/demo.json`` makes; the
 paper's come from ``results/paper``, which ``wcll paper all`` and ``wcll paper search`` make with ``--results``.
-Those of the bounds come from ``results/bounds*.json``: ``wcll bound simulate --out results/bounds.json`` and
+Those of the bounds come from ``results/bounds*.json``: ``wcll bound simulate --out results/bounds.json``,
+``wcll bound counterexample --out results/bounds-counterexample.json`` and
 ``wcll bound --suite table2 --json > results/bounds-table2.json``.
 
 ``--check`` writes nothing and fails if a file would change.
@@ -13,8 +14,11 @@ Those of the bounds come from ``results/bounds*.json``: ``wcll bound simulate --
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from wcll.cli.methods import markdown, method_rows
 from wcll.paper.claims import judge_all
@@ -22,10 +26,13 @@ from wcll.paper.page import VERDICTS, figure3, headline, render_report
 from wcll.paper.published import METHODS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.report.bound_figures import figure_name, trend_figure
+from wcll.report.bound_results import COUNTEREXAMPLE, TRENDS, read_bounds
 from wcll.report.cells import Cell
 from wcll.report.render import bold, render
-from wcll.theory import Problem, corrected_theorem
-from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, Trend, World
+from wcll.theory import Problem, corrected_lemma, corrected_theorem, lemma1, norm_seen_later
+from wcll.theory.bounds import Bound
+from wcll.theory.counterexample import literal_deviation
+from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, World
 
 ROOT = Path(__file__).parents[1]
 
@@ -83,8 +90,8 @@ def paper_table(found: Reproduction) -> str:
 
 def bounds_pages() -> dict[Path, str]:
     """The page on the bounds, and its figures."""
-    stored = json.loads((ROOT / "results" / "bounds.json").read_text())
-    trends = [Trend.from_dict(plain) for plain in stored["trends"]]
+    results = read_bounds(ROOT / "results")
+    trends = results.trends
     columns = json.loads((ROOT / "results" / "bounds-table2.json").read_text())
     names = list(dict.fromkeys(name for one in columns[0]["bounds"] for name in one["ingredients"]))
     ratios = (2.0, 5.0, 10.0, 100.0)
@@ -92,18 +99,37 @@ def bounds_pages() -> dict[Path, str]:
     page = render(
         "bounds.md",
         trends=trends,
+        slopes=results.slopes,
+        roots=[one for one in results.slopes if one.as_root],
+        faster=[one for one in results.slopes if one.faster],
         titles=KIND_TITLES,
         world=World.draw("uniform"),
         members=MEMBERS,
         starts=STARTS,
-        made=stored["made"],
+        made=results.made[TRENDS],
+        counter=results.counterexample,
+        counter_made=results.made[COUNTEREXAMPLE],
+        least_classes=(2 * math.sqrt(2) + 2 * math.sqrt(2 * math.log(4 / results.counterexample.delta))) ** 2,
+        literal=literal_deviation(10),
+        literal_bound=lemma1(Problem.linear([1.0] * 10, 19_000, norm=1.0, radius=1.0)),
         columns=columns,
+        beforehand=[norms_beforehand(column) for column in columns],
         names=names,
         ratios=ratios,
         needed=needed,
     )
     figures = {ROOT / "docs" / "figures" / figure_name(trend): trend_figure(trend) for trend in trends}
     return {ROOT / "docs" / "bounds.md": page, **figures}
+
+
+def norms_beforehand(column: dict[str, Any]) -> Bound:
+    """The corrected Lemma 1 of MNIST with norms that need no data: a power of 2 for weights, the longest image."""
+    seen, stored = re.search(r"weights of norm at most ([\d.]+)", column["note"]), column["problem"]
+    assert seen is not None
+    norm, delta = norm_seen_later(float(seen[1]), stored["delta"])
+    sizes = [1 / share for share in stored["pi"]]
+    longest = math.sqrt(28 * 28 + 1)  # pixels are from 0 to 1, and one more feature is the bias
+    return corrected_lemma(Problem.linear(sizes, stored["n"], norm=norm, radius=longest, delta=delta))
 
 
 def labels_for_half(classes: int, p: float) -> int:

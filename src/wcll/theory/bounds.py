@@ -239,7 +239,7 @@ def lemma1(problem: Problem) -> Bound:
       divided by all N, so that its expectation has about :math:`\pi_z^2` where Eq. 11 has :math:`\pi_z`.
     - :math:`\pi_z` stands before both parts of Eq. 12, in the proof before the first only. The loss of the
       experiments, Eq. 9, has no :math:`\pi_z`: there the first coefficient is K - 1, not :math:`\pi_K (K-1)`, and the
-      bracket too small.
+      bracket too small; with many classes the statement is false (:mod:`wcll.theory.counterexample`).
     - The contraction works output by output, which is right for :math:`\ell_j = \phi(f_j)`. A loss whose every
       :math:`\ell_j` sees all outputs, as softmax cross-entropy, needs the contraction of vectors, which costs more.
     - :math:`\omega_K` and :math:`\pi_K` are both maxima, but of different classes, as :math:`\omega \propto 1/\pi`:
