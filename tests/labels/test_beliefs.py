@@ -65,7 +65,35 @@ def test_shares_need_an_inverse_but_a_belief_does_not():
     assert belief.prior is None
     assert str(belief) == "Q given; class shares unknown, as Q has no inverse"
     with pytest.raises(InputError, match="transition: expected an invertible matrix"):
-        belief.priors(TOTALS / 600, TOTALS[None] / 600, np.random.default_rng(0))
+        belief.redrawn(TOTALS, 2, np.random.default_rng(0))
+
+
+def test_what_is_told_has_no_error_and_what_was_counted_has_one():
+    rng = np.random.default_rng(0)
+    told = Belief.true(uniform_transition(3), [0.5, 0.3, 0.2])
+    prior, inverses, priors = told.redrawn(TOTALS, 50, rng)
+    assert (inverses.shape, priors.tolist()) == ((1, 3, 3), [prior.tolist()])
+    for belief in (Belief.of("uniform", [300, 200, 0]), Belief(uniform_transition(3), "assumed")):
+        prior, _, priors = belief.redrawn(np.array([300, 200, 0]), 2000, rng)
+        np.testing.assert_allclose(prior, [-0.2, 0.2, 1.0], atol=1e-12)
+        np.testing.assert_allclose(priors.mean(axis=0), prior, atol=0.01)
+        np.testing.assert_allclose(priors.sum(axis=1), 1)
+        assert priors.std(axis=0)[2] == pytest.approx(2 / 500, rel=0.1)  # also of the label that never came
+    stored = Belief.from_dict(Belief.of("uniform", TOTALS).to_dict())
+    assert len(stored.redrawn(TOTALS, 50, rng)[2]) == 50
+
+
+def test_q_and_shares_from_counts_are_redrawn_together():
+    belief = Belief.of("inverse-size", TOTALS)
+    _, inverses, priors = belief.redrawn(TOTALS, 500, np.random.default_rng(0))
+    again = np.linalg.inv(inverses)
+    assert again.min() > -1e-8
+    np.testing.assert_allclose(again.sum(axis=2), 1)
+    np.testing.assert_allclose(np.median(again, axis=0), belief.transition, atol=0.02)
+    np.testing.assert_allclose(np.median(priors, axis=0), belief.prior, atol=0.02)
+    hopeless = Belief.of("inverse-size", TOTALS * 1e-4)  # sums of tiny weights: nearly any counts are possible
+    _, inverses, priors = hopeless.redrawn(TOTALS, 500, np.random.default_rng(0))
+    assert np.isnan(priors).all() or np.ptp(priors, axis=0).min() > 0.5
 
 
 @pytest.mark.parametrize(

@@ -11,28 +11,34 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from wcll.checks import FloatArray, InputError, IntArray, class_indices, inverse_transition, numeric, same_length, whole
+from wcll.evaluation.intervals import figures_of
 from wcll.labels.beliefs import Belief
 
 Verdict = Literal["ok", "too few labels", "the assumed Q does not fit"]
 
-WIDEST = 0.3  #: an interval that is wider tells nothing
-LEVEL = 0.95
+WIDEST = 0.3  #: an interval that is wider tells too little
+LEAST_DRAWS = 100  #: of which intervals may be made
 
 
 @dataclass(frozen=True)
 class Figure:
-    """An estimate with its 95 % interval; it may leave [0, 1] by its error."""
+    """An estimate with its 95 % interval, both cut to [0, 1], unless all of the interval is outside."""
 
     value: float
     low: float
     high: float
+    uncut: float = 0.0  #: how wide the interval was before it was cut
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the figure can be used: an interval outside [0, 1] accuses Q, a wide one the number of labels."""
+        """Whether the figure can be used: an interval outside [0, 1] accuses Q, a wide one the number of labels.
+
+        It is the width before the cut that counts, so that nothing seems sure because it was cut.
+        """
         if self.low > 1 or self.high < 0:
             return "the assumed Q does not fit"
-        return "ok" if self.high - self.low <= WIDEST else "too few labels"  # NaN, too, is too few
+        narrow = self.high - self.low <= WIDEST and self.uncut <= WIDEST  # NaN is not
+        return "ok" if narrow else "too few labels"
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and the verdict, for JSON."""
@@ -75,48 +81,30 @@ def label_free_confusion(table: ArrayLike, belief: Belief, *, draws: int = 1000,
 
     .. math:: \text{recall}_k = J_{kk} / \alpha_k,\quad F_k = 2 J_{kk} / (\alpha_k + q_k) .
 
-    Intervals are percentiles of a multinomial bootstrap of the table, and of the class shares where they were solved
-    from counts.
+    Intervals are meant to hold for few labels, too: see :func:`wcll.evaluation.intervals.figures_of`. Each is for one
+    figure, not for all at once.
 
     >>> table = np.array([[0, 50, 50], [50, 0, 50], [50, 50, 0]])  # nobody predicts what a label rules out
     >>> found = label_free_confusion(table, Belief.of("uniform", [100, 100, 100]))
-    >>> found.accuracy.value, found.accuracy.verdict
-    (1.0, 'ok')
+    >>> found.accuracy.value, round(found.accuracy.low, 3), found.accuracy.verdict
+    (1.0, 0.976, 'ok')
+    >>> label_free_confusion(table // 50, Belief.of("uniform", [100, 100, 100])).accuracy.verdict
+    'too few labels'
     """
-    whole("draws", draws)
+    if whole("draws", draws) < LEAST_DRAWS:
+        raise InputError("draws", f"at least {LEAST_DRAWS}, as intervals are made of them", draws)
     counts = numeric("table", table)
     k = len(belief.transition)
     if counts.shape != (k, k) or (counts < 0).any() or (counts != np.rint(counts)).any() or not counts.any():
         raise InputError("table", f"counts of shape ({k}, {k}), not all 0", f"shape {counts.shape}")
-    n = int(counts.sum())
-    rng = np.random.default_rng(seed)
-    shares = counts / n
-    sampled = rng.multinomial(n, shares.ravel(), size=draws).reshape(draws, k, k) / n
-    inverse = inverse_transition(belief.transition)
-    prior, priors = belief.priors(shares.sum(axis=1), sampled.sum(axis=2), rng)
-    value = _figures(shares[None], inverse, prior[None])
-    spread = _figures(sampled, inverse, priors)
-    figures = {name: _intervals(value[name][0], spread[name]) for name in value}
-    (accuracy,), (balanced,), (f1,) = figures["accuracy"], figures["balanced_accuracy"], figures["macro_f1"]
-    return LabelFreeConfusion(inverse.T @ shares, accuracy, balanced, f1, tuple(figures["recall"]), belief, n)
+    figures = [_cut(*figure) for figure in figures_of(counts, belief, draws, np.random.default_rng(seed))]
+    joint = inverse_transition(belief.transition).T @ counts / counts.sum()
+    accuracy, balanced, f1, *recall = figures
+    return LabelFreeConfusion(joint, accuracy, balanced, f1, tuple(recall), belief, int(counts.sum()))
 
 
-def _figures(shares: FloatArray, inverse: FloatArray, prior: FloatArray) -> dict[str, FloatArray]:
-    """Figures of tables (draws, k, k); only the diagonal of J is needed: sum over j of (Q^-1)[j, k] N[j, k]."""
-    diagonal = (inverse * shares).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        recall = diagonal / prior
-        f1 = 2 * diagonal / (prior + shares.sum(axis=1))
-    return {
-        "accuracy": diagonal.sum(axis=1, keepdims=True),
-        "balanced_accuracy": recall.mean(axis=1, keepdims=True),
-        "macro_f1": f1.mean(axis=1, keepdims=True),
-        "recall": recall,
-    }
-
-
-def _intervals(values: FloatArray, draws: FloatArray) -> list[Figure]:
-    tail = (1 - LEVEL) / 2
-    with np.errstate(invalid="ignore"):
-        low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
-    return [Figure(*map(float, figure)) for figure in zip(values, low, high, strict=True)]
+def _cut(value: float, low: float, high: float) -> Figure:
+    width = high - low
+    if low <= 1 and high >= 0:
+        value, low, high = np.clip([value, low, high], 0, 1).tolist()
+    return Figure(value, low, high, width)

@@ -32,7 +32,8 @@ def label_free_accuracy(
               \quad\bigl(\text{uniform } Q:\ 1 - (K-1) \cdot \text{share of } \hat y = \bar y\bigr)
 
     Unbiased if Q is right; it may leave [0, 1] by its error. Of several labels a sample the mean is taken, which is
-    unbiased for uniform Q.
+    unbiased for uniform Q. The standard error is that with one more label, the one farthest from the mean: labels
+    that are too few to disagree do not make it 0. An interval is in :func:`wcll.evaluation.label_free_confusion`.
 
     >>> label_free_accuracy(np.array([0, 1, 2, 0]), np.array([1, 2, 0, 0]), (1 - np.eye(3)) / 2)[0]
     0.5
@@ -42,7 +43,10 @@ def label_free_accuracy(
     guesses = class_indices("predicted", predicted, len(inverse))
     same_length("ybar", len(mask), "predicted", len(guesses))
     credit = ((mask / mask.sum(axis=1, keepdims=True)) @ inverse)[np.arange(len(mask)), guesses]
-    return _weighted_mean(credit, sample_weight)
+    mean, error = _weighted_mean(credit, sample_weight)
+    weight = sample_weights(sample_weight, len(credit))
+    one_more = np.abs(inverse - mean).max() * np.square(weight / weight.sum()).sum()
+    return mean, float(np.hypot(error, one_more))
 
 
 def complementary_log_likelihood(

@@ -98,19 +98,27 @@ class Belief:
         """The same with class weights."""
         return replace(self, weights=weights)
 
-    def priors(self, own: FloatArray, draws: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """The class shares, and their values in bootstrap draws; ``own`` and ``draws`` are held-out label shares.
+    def redrawn(
+        self, own: FloatArray, draws: int, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The class shares, and stacks of inverses of Q and of class shares as other label counts would give them.
 
-        Shares that were solved from label counts by the inverse of Q carry the error of that, which is large.
+        ``own`` are counts of held-out labels, which stand in where the belief has neither shares nor counts. What was
+        told stands alone in its stack; what was solved from counts carries the error of that, which is large: counts
+        are redrawn from the gamma distributions that they leave possible, so that a count of 0, too, has an error.
         """
-        if self.prior is None:
-            inverse = inverse_transition(self.transition)
-            return own @ inverse, draws @ inverse
-        if self.totals is None or self.transition_source == "estimated":
-            return self.prior, np.broadcast_to(self.prior, draws.shape)
-        n = max(int(self.totals.sum()), 1)
-        again = rng.multinomial(n, self.marginal, size=len(draws)) / n
-        return self.prior, again @ inverse_transition(self.transition)
+        inverse = inverse_transition(self.transition)
+        if self.prior is not None and (self.totals is None or self.prior_source != "estimated"):
+            return self.prior, inverse[None], self.prior[None]
+        totals = own if self.totals is None else self.totals
+        n, size = totals.sum(), (draws, len(totals))
+        if self.prior is not None and self.family == "inverse-size":
+            return self.prior, *_redrawn_inverse_size(normalised(rng.standard_gamma(totals, size).clip(1e-9)))
+        shares = totals / n
+        error = (rng.standard_gamma(totals + 1, size) - (totals + 1)) / n
+        error -= shares * error.sum(axis=1, keepdims=True)
+        prior = shares @ inverse if self.prior is None else self.prior
+        return prior, inverse[None], prior + error @ inverse
 
     def __str__(self) -> str:
         shares: str = self.prior_source
@@ -163,3 +171,17 @@ def inverse_size_belief(totals: ArrayLike) -> Belief:
     counts = _counts(totals)
     pi = solve_pi(normalised(counts))
     return Belief(transition_from_pi(pi), "estimated", complementary_prior(pi), "estimated", counts, "inverse-size")
+
+
+def _redrawn_inverse_size(marginals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Inverses of Q, :math:`(1 / (K-1) - [j = k]) (1 - \pi_k) / \pi_j`, and class shares, for a stack of label shares.
+
+    NaN if one has no solution.
+    """
+    k = marginals.shape[1]
+    try:
+        pi = solve_pi(marginals, tolerance=1e-9, max_steps=1000)
+    except InputError:
+        return np.full((1, k, k), np.nan), np.full_like(marginals, np.nan)
+    inverses: FloatArray = (1 / (k - 1) - np.eye(k)) * (1 - pi)[:, None, :] / pi[:, :, None]
+    return inverses, normalised(1 / pi)

@@ -154,14 +154,14 @@ def describe_labels(ybar: ArrayLike, n_classes: int, *, transition: ArrayLike | 
 
 
 def solve_pi(marginal: FloatArray, *, tolerance: float = 1e-14, max_steps: int = 10_000) -> FloatArray:
-    """The fixed point of :func:`recover_inverse_size` for one observed marginal."""
+    """The fixed point of :func:`recover_inverse_size` for an observed marginal, or a stack of them."""
     if not marginal.all():
         absent, remedy = f"none of class {marginal.argmin()}", "declare the class sizes or use the observed shares"
         raise InputError("ybar", "every class to occur as a complementary label", absent, remedy)
     pi = normalised(marginal)
     for _ in range(max_steps):
         ratio = _prior_of(pi) / (1.0 - pi)
-        update = normalised(marginal / (ratio.sum() - ratio))
+        update = normalised(marginal / (ratio.sum(axis=-1, keepdims=True) - ratio))
         if np.abs(update - pi).max() < tolerance:
             return update
         pi = normalised(np.sqrt(pi * update))  # half-way: full steps swing for ever where a class is very rare
