@@ -50,10 +50,18 @@ def finite_array(argument: str, values: ArrayLike, shape: tuple[int, ...]) -> Fl
 
 def numeric(argument: str, values: ArrayLike) -> FloatArray:
     """A float64 array, or an error that says what came instead."""
+    unmasked(argument, values)
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputTypeError(argument, "numbers", getattr(values, "dtype", type(values).__name__)) from None
+
+
+def unmasked(argument: str, values: Any) -> None:
+    """Fail where values are masked: as plain arrays they would count as what is below the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
+        raise InputError(argument, "a value everywhere", f"a masked one in row {row}", "drop such rows")
 
 
 def class_weights_array(argument: str, values: ArrayLike, n_classes: int) -> FloatArray:
@@ -115,6 +123,7 @@ def inverse_transition(values: ArrayLike, n_classes: int | None = None) -> Float
 
 def class_indices(argument: str, values: ArrayLike, n_classes: int | None = None) -> IntArray:
     """0-based class indices of shape (n,)."""
+    unmasked(argument, values)
     array = np.asarray(values)
     if array.ndim != 1:
         raise InputError(argument, "one class index a sample, shape (n,)", f"shape {array.shape}")

@@ -122,6 +122,37 @@ def test_bad_tables(table):
         label_free_confusion(table, Belief.of("uniform", [1, 1, 1]))
 
 
+THREE = np.arange(3)
+MASKED = np.ma.masked_equal(THREE, 1)
+FEW = Belief.of("uniform", [1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: label_free_confusion(np.diag([np.inf, 1, 1]), FEW), "table: expected counts of shape .* got inf"),
+        (lambda: label_free_confusion(np.diag([np.nan, 1, 1]), FEW), "table: expected counts of shape .* got nan"),
+        (lambda: label_free_confusion(np.ma.masked_equal(np.eye(3), 1), FEW), "table: expected a value everywhere, got a masked one in row 0"),
+        (lambda: label_free_confusion(np.eye(3), uniform_transition(3)), "belief: expected a Belief, got ndarray"),
+        (lambda: complementary_table(MASKED, THREE, 3), "ybar: expected a value everywhere, got a masked one in row 1"),
+        (lambda: complementary_table(THREE, MASKED, 3), "predicted: expected a value everywhere"),
+        (lambda: complementary_table(THREE, THREE, 3.0), "n_classes: expected a whole number from 1, got 3.0"),
+        (lambda: label_free_accuracy(THREE, MASKED, uniform_transition(3)), "predicted: expected a value everywhere"),
+        (lambda: label_free_accuracy(MASKED, THREE, uniform_transition(3)), "ybar: expected a value everywhere"),
+        (lambda: Confusion.of(MASKED, THREE, 3), "y: expected a value everywhere"),
+        (lambda: zero_one_risk(np.zeros((3, 3)), uniform_transition(3)), "tables: expected tables of counts, none all 0"),
+        (lambda: zero_one_risk(np.full((3, 3), np.nan), uniform_transition(3)), "tables: expected tables of counts"),
+        (lambda: zero_one_risk(np.ones((2, 2)), uniform_transition(3)), r"tables: expected tables of shape \(3, 3\)"),
+        (lambda: smoothed([]), "scores: expected one score a checkpoint"),
+        (lambda: smoothed([[1, 2], [3, 4]]), "scores: expected one score a checkpoint"),
+        (lambda: select([[1, 2], [1, 2, 3]]), r"candidates: expected equally many scores each, got \[2, 3\]"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
 @given(st.integers(1, 500))
 def test_checkpoints_are_epochs_and_end_at_the_last(epochs):
     found = checkpoints(epochs)

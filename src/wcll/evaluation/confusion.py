@@ -10,7 +10,17 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from wcll.checks import FloatArray, InputError, IntArray, class_indices, inverse_transition, numeric, same_length, whole
+from wcll.checks import (
+    FloatArray,
+    InputError,
+    InputTypeError,
+    IntArray,
+    class_indices,
+    inverse_transition,
+    numeric,
+    same_length,
+    whole,
+)
 from wcll.evaluation.intervals import figures_of
 from wcll.labels.beliefs import Belief
 
@@ -60,6 +70,7 @@ class LabelFreeConfusion:
 
 def complementary_table(ybar: ArrayLike, predicted: ArrayLike, n_classes: int) -> IntArray:
     """How often label j meets prediction k: ``N[ybar, prediction]``."""
+    whole("n_classes", n_classes)
     labels, guesses = class_indices("ybar", ybar, n_classes), class_indices("predicted", predicted, n_classes)
     same_length("ybar", len(labels), "predicted", len(guesses))
     return np.bincount(labels * n_classes + guesses, minlength=n_classes**2).reshape(n_classes, n_classes)
@@ -93,10 +104,14 @@ def label_free_confusion(table: ArrayLike, belief: Belief, *, draws: int = 1000,
     """
     if whole("draws", draws) < LEAST_DRAWS:
         raise InputError("draws", f"at least {LEAST_DRAWS}, as intervals are made of them", draws)
+    if not isinstance(belief, Belief):
+        raise InputTypeError("belief", "a Belief", type(belief).__name__, "Belief.of or Belief.true make one")
     counts = numeric("table", table)
     k = len(belief.transition)
-    if counts.shape != (k, k) or (counts < 0).any() or (counts != np.rint(counts)).any() or not counts.any():
+    if counts.shape != (k, k) or not counts.any():
         raise InputError("table", f"counts of shape ({k}, {k}), not all 0", f"shape {counts.shape}")
+    if (wrong := ~np.isfinite(counts) | (counts < 0) | (counts != np.rint(counts))).any():
+        raise InputError("table", f"counts of shape ({k}, {k}), not all 0", f"{counts[wrong][0]:g}")
     figures = [_cut(*figure) for figure in figures_of(counts, belief, draws, np.random.default_rng(seed))]
     joint = inverse_transition(belief.transition).T @ counts / counts.sum()
     accuracy, balanced, f1, *recall = figures

@@ -18,6 +18,7 @@ from wcll.checks import (
     same_length,
     sample_weights,
     transition_matrix,
+    unmasked,
 )
 from wcll.labels import to_mask
 from wcll.labels.names import encode_labels
@@ -39,6 +40,7 @@ def label_free_accuracy(
     0.5
     """
     inverse = inverse_transition(transition)
+    unmasked("ybar", ybar)
     mask = to_mask(ybar, len(inverse))
     guesses = class_indices("predicted", predicted, len(inverse))
     same_length("ybar", len(mask), "predicted", len(guesses))
@@ -58,6 +60,7 @@ def complementary_log_likelihood(
     class shares.
     """
     matrix = transition_matrix(transition)
+    unmasked("ybar", ybar)
     mask = to_mask(ybar, len(matrix))
     chances = finite_array("probabilities", probabilities, (len(mask), len(matrix)))
     if (chances < 0).any() or not np.allclose(chances.sum(axis=1), 1.0, atol=1e-4):

@@ -28,9 +28,13 @@ def checkpoints(epochs: int) -> tuple[int, ...]:
 
 def zero_one_risk(tables: ArrayLike, transition: ArrayLike) -> FloatArray:
     r"""Unbiased 0-1 risk of tables N[ybar, prediction] under Q: :math:`1 - \frac1n \sum_{jk} Q^{-1}_{jk} N_{jk}`."""
-    counts = numeric("tables", tables)
-    credit = (inverse_transition(transition) * counts).sum(axis=(-2, -1))
-    risk: FloatArray = 1 - credit / counts.sum(axis=(-2, -1))
+    counts, inverse = numeric("tables", tables), inverse_transition(transition)
+    if counts.shape[-2:] != inverse.shape:
+        raise InputError("tables", f"tables of shape {inverse.shape}", f"shape {counts.shape}")
+    n = counts.sum(axis=(-2, -1))
+    if not np.isfinite(n).all() or (counts < 0).any() or (n == 0).any():
+        raise InputError("tables", "tables of counts, none all 0", "NaN, negative numbers or an empty table")
+    risk: FloatArray = 1 - (inverse * counts).sum(axis=(-2, -1)) / n
     return risk
 
 
@@ -43,6 +47,8 @@ def smoothed(scores: ArrayLike) -> FloatArray:
     [1.5, 2.0, 3.0, 4.5]
     """
     values = numeric("scores", scores)
+    if values.ndim != 1 or not values.size:
+        raise InputError("scores", "one score a checkpoint, shape (n,)", f"shape {values.shape}")
     padded = np.pad(values, 1)
     averaged = np.full(len(values), 3)
     averaged[[0, -1]] = 2 if len(values) > 1 else 1
@@ -67,7 +73,10 @@ def select(candidates: Sequence[ArrayLike]) -> Choice:
     """
     if not candidates:
         raise InputError("candidates", "at least one", "none")
-    scores = np.stack([smoothed(scores) for scores in candidates], axis=1)
+    averaged = [smoothed(scores) for scores in candidates]
+    if len({len(scores) for scores in averaged}) > 1:
+        raise InputError("candidates", "equally many scores each", [len(scores) for scores in averaged])
+    scores = np.stack(averaged, axis=1)
     scores = np.where(np.isfinite(scores), scores, np.inf)
     checkpoint, candidate = divmod(int(scores.argmin()), scores.shape[1])  # argmin takes the first of equals
     return Choice(candidate, checkpoint, float(scores[checkpoint, candidate]))
