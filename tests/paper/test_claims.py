@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from made_up import Figures, everything, noisy, printed
 from wcll.paper.claims import CLAIMS
 from wcll.paper.fitting import MARGIN, fitting, noise_of_leads
 from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD, verdict_of, verdict_over_worlds
+from wcll.report.bound_results import Slope
 
 
 def judged(found, words):
@@ -235,9 +239,42 @@ def test_any_loss_and_any_model(figures, then):
     assert verdict(everything(say, worlds=1), "any loss and any model") == then
 
 
+def with_bounds(low, high, violated):
+    """Measured slopes with this interval, and a counterexample."""
+    slope = Slope("excess", "uniform", "excess risk", (low + high) / 2, low, high, 100, 100, 100)
+    case = SimpleNamespace(
+        classes=400,
+        n=10_000,
+        norm=3.0,
+        mean=0.5,
+        printed=0.4,
+        corrected=24.0,
+        violated=violated,
+        held=20,
+        seeds=range(20),
+    )
+    return replace(
+        everything(by_method(default=Figures(90), wcll=Figures(70)), worlds=1),
+        bounds=SimpleNamespace(slopes=[slope], counterexample=case),
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "then"), [(-0.51, -0.49, HOLDS), (-0.9, -0.8, HOLDS), (-0.4, -0.3, FAILS), (-0.4999, -0.3, FAILS)]
+)
+def test_the_rate(low, high, then):
+    assert verdict(with_bounds(low, high, 0), "1/sqrt(N)") == then
+    assert verdict(everything(worlds=1), "1/sqrt(N)") == UNTOLD
+
+
+def test_the_lemma():
+    assert verdict(with_bounds(-0.5, -0.5, 20), "Lemma 1") == FAILS
+    assert verdict(with_bounds(-0.5, -0.5, 0), "Lemma 1") == UNTOLD
+
+
 def test_every_claim_is_tried_both_ways():
     tried = {*HOLDING, "most accurate of the ten", "The weights help", "LOG does poorly", "Eq. 12", "extreme case"}
-    tried |= {"any loss and any model"}
-    open_by_nature = {"1/sqrt(N)", "CIFAR-10"}
+    tried |= {"any loss and any model", "1/sqrt(N)", "Lemma 1"}
+    open_by_nature = {"CIFAR-10"}
     for statement in CLAIMS:
         assert any(words in statement for words in tried | open_by_nature), statement

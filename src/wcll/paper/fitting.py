@@ -104,13 +104,16 @@ def fitting(found: Reproduction) -> Fitting | None:
         return None
     rivals = [one for method in search.rivals for one in found.main_beside(method)]
     noise = (_seed_noise(found.wcll, search.trials), _seed_noise([*found.wcll, *rivals], search.trials))
-    measures = (lambda one: search.distance(one).distance, search.distance_of_all)
-    near = []
-    for measure, error in zip(measures, noise, strict=True):
-        distances = {fit.protocol: measure(fit.protocol) for fit in search.whole}
-        limit = min(distances.values()) + MARGIN * error
-        near.append(tuple(one for one, distance in distances.items() if distance <= limit))
-    return Fitting(search, near[0], near[1], noise)
+    whole = [fit.protocol for fit in search.whole]
+    by_wcll = _nearest({fit.protocol: fit.distance for fit in search.whole}, noise[0])
+    by_all = _nearest({protocol: search.distance_of_all(protocol) for protocol in whole}, noise[1])
+    return Fitting(search, by_wcll, by_all, noise)
+
+
+def _nearest(distances: Mapping[Protocol, float], noise: float) -> tuple[Protocol, ...]:
+    """Those within the margin of the smallest."""
+    limit = min(distances.values()) + MARGIN * noise
+    return tuple(one for one, distance in distances.items() if distance <= limit)
 
 
 def noise_of_leads(found: Reproduction, trials: int) -> float:

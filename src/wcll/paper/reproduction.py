@@ -14,6 +14,7 @@ from wcll.paper.published import METHODS, Published, published
 from wcll.paper.result_files import read_part
 from wcll.paper.search import NAME, Search, read_search
 from wcll.paper.worlds import World
+from wcll.report.bound_results import BoundResults, read_bounds
 from wcll.report.cells import Cell
 from wcll.suites import load_suite
 from wcll.suites.suite import TableSpec
@@ -31,6 +32,7 @@ class Reproduction:
     parts: dict[str, Part]
     search: Search | None  #: many runs, which not everybody makes
     named: dict[str, Part] = field(default_factory=dict)  #: by the names of wcll.paper.named
+    bounds: BoundResults | None = None  #: what was measured of the lemma and the theorem
 
     @property
     def tables(self) -> list[Part]:
@@ -122,4 +124,5 @@ def read_reproduction(folder: Path) -> Reproduction:
     parts = {name: read_part(folder / f"{name}.json", load_suite(name)) for name in wanted}
     named = {name: read_part(folder / f"{name}.json", named_suite(name)) for name in NAMED if there(name)}
     search = read_search(folder / f"{NAME}.json") if there(NAME) else None
-    return Reproduction(parts, search, named)
+    bounds = read_bounds(folder.parent) if (folder.parent / "bounds.json").exists() else None
+    return Reproduction(parts, search, named, bounds)
