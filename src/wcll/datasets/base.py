@@ -52,7 +52,7 @@ class Dataset:
     official: bool  #: every file was found to be the official one
     fingerprint: str  #: of the arrays x and y of both splits: results say with it which data they saw
     place: str  #: the folder or file, or the package that brings the data
-    stamp: str = ""  #: for a user's own file, its size and time of change: it may change under the same name
+    stamp: str = ""  #: of what the files hold that were read: they may change under the same name
 
     def only(self, classes: Sequence[int]) -> Dataset:
         """Some of the classes, renumbered in the given order."""

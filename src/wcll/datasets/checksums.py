@@ -1,34 +1,74 @@
-"""Is this the official file? Digests are computed once and remembered in the user's cache."""
+"""Is this the official file, and is it the one of last time? Digests are computed once and kept in the user's cache."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import json
 import os
+import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 from wcll.atomic import replacing
 from wcll.checks import InputError
 from wcll.datasets.folders import user_cache
+from wcll.reading import check_file, read_bytes
 
 SEAL = ".wcll-seal.json"
 
-Memory = dict[str, tuple[int, int, str]]  # resolved path -> size, time of change, digest
+MOST_MEMORY = 2**26  #: bytes of what is remembered: more is not ours
+
+Memory = dict[str, tuple[str, str]]  # what -> how its files looked, digest
 
 
 def md5(path: Path) -> str:
-    """The MD5 of a file; read again only if its size or its time of change differ from last time."""
-    key, before = str(path.resolve()), path.stat()
-    size, changed, digest = _memory().get(key, (-1, -1, ""))
-    if (size, changed) == (before.st_size, before.st_mtime_ns):
-        return digest
-    digest = hash_file(path)
-    _remember(key, (before.st_size, before.st_mtime_ns, digest))
-    return digest
+    """The MD5 of a file; read again only if it looks otherwise than last time."""
+    return _remembered(str(path.resolve()), look(path), lambda: hash_file(path))
+
+
+def stamp_of(folder: Path, paths: Sequence[Path]) -> str:
+    """A digest of what files of a folder hold, and of their names: the same for a copy, and packed or not."""
+
+    def compute() -> str:
+        lines = sorted(f"{_name(folder, path)} {content_digest(path)}\n" for path in paths)
+        return hashlib.blake2b("".join(lines).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+    key = f"stamp of {(paths[0] if len(paths) == 1 else folder).resolve()}"
+    return _remembered(key, appearance(folder, paths), compute)
+
+
+def appearance(folder: Path, paths: Sequence[Path]) -> str:
+    """A digest of how files look from outside: read again what looks otherwise."""
+    lines = sorted(f"{_name(folder, path)} {look(path)}\n" for path in paths)
+    return hashlib.blake2b("".join(lines).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def look(path: Path) -> str:
+    """The size of a file and its times, of which the last cannot be set: a file that was replaced looks otherwise."""
+    try:
+        status = path.stat()
+    except OSError:
+        return "none"  # whoever reads it will say so
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+
+
+def content_digest(path: Path) -> str:
+    """A digest of what a file holds, unpacked if it is packed."""
+    check_file(path)
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            plain = cast(io.BufferedReader, file)
+            return hashlib.file_digest(plain, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(str(path), "a whole gzip file", str(error)) from None
 
 
 def hash_file(path: Path) -> str:
     """The MD5 of a file, read whole."""
+    check_file(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
@@ -67,13 +107,26 @@ def _memory_file() -> Path:
 
 def _memory() -> Memory:
     try:
-        entries = json.loads(_memory_file().read_text(encoding="utf-8"))
-        return {str(key): (int(size), int(changed), str(digest)) for key, (size, changed, digest) in entries.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}  # none yet, or damaged: it will be written anew
+        entries = json.loads(read_bytes(_memory_file(), MOST_MEMORY))
+        return {str(key): (str(seen), str(digest)) for key, (seen, digest) in entries.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}  # none yet, damaged, or of an earlier version: it will be written anew
 
 
-def _remember(key: str, entry: tuple[int, int, str]) -> None:
+def _remembered(key: str, seen: str, compute: Callable[[], str]) -> str:
+    """The digest of last time if the files look as they did then."""
+    before, digest = _memory().get(key, ("", ""))
+    if before != seen:
+        digest = compute()
+        _remember(key, (seen, digest))
+    return digest
+
+
+def _name(folder: Path, path: Path) -> str:
+    return path.relative_to(folder).as_posix().removesuffix(".gz")
+
+
+def _remember(key: str, entry: tuple[str, str]) -> None:
     path = _memory_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

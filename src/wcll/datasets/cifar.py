@@ -26,6 +26,7 @@ CIFAR10_FILES = {
     "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
 }
 CIFAR100_FILES = ("train.bin", "test.bin")
+CIFAR100_NAMES = "fine_label_names.txt"
 
 
 def read_records(path: Path, n_classes: tuple[int, ...]) -> Split:
@@ -47,7 +48,13 @@ def read_cifar10(folder: Path) -> Content:
 def read_cifar100(folder: Path) -> Content:
     """One file each to train and to test with; the fine labels."""
     train, test = (read_records(folder / name, (20, 100)) for name in CIFAR100_FILES)
-    return Content(_cifar100_classes(folder / "fine_label_names.txt"), train, test)
+    return Content(_cifar100_classes(folder / CIFAR100_NAMES), train, test)
+
+
+def cifar100_files(folder: Path) -> list[Path]:
+    """The records, and the names of classes if they are there."""
+    names = folder / CIFAR100_NAMES
+    return [*(folder / name for name in CIFAR100_FILES), *([names] if names.exists() else [])]
 
 
 def count_records(folder: Path, files: Iterable[str], n_labels: int) -> Counts:
@@ -91,6 +98,7 @@ DATASETS.register(
         count=partial(count_records, files=CIFAR100_FILES, n_labels=2),
         folders=("cifar-100-binary", "cifar100/cifar-100-binary", "cifar100"),
         files=CIFAR100_FILES,
+        opens=cifar100_files,
         downloads=(Download.of("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", SITE),),
     )
 )

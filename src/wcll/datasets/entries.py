@@ -46,6 +46,13 @@ class DatasetSpec:
     downloads: tuple[Download, ...] = ()
     remedy: str = ""  #: what to do where nothing can be downloaded
     installed: str = ""
+    opens: Callable[[Path], list[Path]] | None = None  #: what ``read`` reads, if it is more than ``files``
+
+    def paths(self, folder: Path) -> list[Path]:
+        """Every file that is read from the folder."""
+        if self.opens is not None:
+            return self.opens(folder)
+        return [path for path in (located(folder, name) for name in self.files) if path is not None]
 
     def find(self, folders: Sequence[Path]) -> Path | None:
         """The first place that has every file.

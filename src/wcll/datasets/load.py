@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from wcll.checks import InputError
 from wcll.datasets.arrays import read_arrays
-from wcll.datasets.base import Dataset, dataset
+from wcll.datasets.base import Content, Dataset, dataset
+from wcll.datasets.checksums import appearance, stamp_of
 from wcll.datasets.entries import DATASETS, DatasetSpec
 from wcll.datasets.folders import check_folder, data_folders
-from wcll.datasets.manifest import MANIFEST, read_manifest
+from wcll.datasets.manifest import MANIFEST, files, read_manifest
 
 
 def load_dataset(name: str, data: Path | None = None) -> Dataset:
@@ -39,22 +41,48 @@ def _registered(spec: DatasetSpec, data: Path | None) -> Dataset:
     place = spec.find(folders)
     if place is None:
         raise spec.not_found(folders)
-    return dataset(spec.name, spec.read(place), spec.is_official(place), str(place))
+    content, stamp = _stamped(place, spec.paths(place), lambda: spec.read(place))
+    return replace(dataset(spec.name, content, spec.is_official(place), str(place)), stamp=stamp)
 
 
-def own_stamp(name: str, data: Path | None = None) -> str:
-    """The stamp of a user's own data as they are now, without reading them; empty for registered ones."""
+def same_data(name: str, stamps: set[str], data: Path | None = None) -> bool:
+    """Whether results with these stamps have seen the data as they are now.
+
+    The empty stamp says nothing: earlier versions gave it to registered data. Those that are not here cannot differ.
+    """
+    known = stamps - {""}
+    if not known:
+        return True
     if name in DATASETS:
-        return ""
-    status = _own_file(name, data)[1].stat()
-    return f"{status.st_size}-{status.st_mtime_ns}"
+        spec = DATASETS[name]
+        place = None if spec.installed else spec.find(data_folders(data))
+        return place is None or known == {stamp_of(place, spec.paths(place))}
+    place, file = _own_file(name, data)
+    status = file.stat()  # size and time were the stamp of earlier versions
+    return known <= {f"{status.st_size}-{status.st_mtime_ns}", stamp_of(*_own_paths(place, file))}
+
+
+def _stamped(folder: Path, paths: Sequence[Path], read: Callable[[], Content]) -> tuple[Content, str]:
+    """What is read from files, and the stamp of what they held then."""
+    before = appearance(folder, paths)
+    content, stamp = read(), stamp_of(folder, paths)
+    if appearance(folder, paths) != before:
+        raise InputError(str(folder), "files that stay as they are while they are read", "ones that were changed")
+    return content, stamp
 
 
 def _own(name: str, data: Path | None) -> Dataset:
     place, file = _own_file(name, data)
-    content = read_arrays(file) if file == place else read_manifest(place)
+    content, stamp = _stamped(
+        *_own_paths(place, file), lambda: read_arrays(file) if file == place else read_manifest(place)
+    )
     title = place.stem if file == place else place.resolve().name
-    return replace(dataset(title, content, False, str(place)), stamp=own_stamp(name, data))
+    return replace(dataset(title, content, False, str(place)), stamp=stamp)
+
+
+def _own_paths(place: Path, file: Path) -> tuple[Path, list[Path]]:
+    """A folder, and the files in it that are read."""
+    return (file.parent, [file]) if file == place else (place, files(place))
 
 
 def _own_file(name: str, data: Path | None) -> tuple[Path, Path]:

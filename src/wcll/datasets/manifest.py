@@ -26,20 +26,32 @@ def read_manifest(folder: Path, classes: Sequence[str] | None = None) -> Content
     if unknown := [i for i, label in enumerate(labels) if label not in names]:
         got = f"{labels[unknown[0]]!r} for {rows[unknown[0]]['path']}"
         raise InputError(str(path), f"labels among {', '.join(names)}", got)
-    inside = folder.resolve()
-    if outside := [row["path"] for row in rows if not (folder / row["path"]).resolve().is_relative_to(inside)]:
-        raise InputError(str(path), "paths inside its folder", repr(outside[0]), "neither .. nor links lead out of it")
-    if missing := [row["path"] for row in rows if not (folder / row["path"]).is_file()]:
-        raise InputError(str(path), "a file for every row", f"no {missing[0]} ({len(missing)} missing)")
+    paths = _images(folder, rows)
     number = {name: k for k, name in enumerate(names)}
     groups = np.array([row["case"] for row in rows]) if "case" in rows[0] else None
     y = np.array([number[label] for label in labels], np.int64)
-    return Content(names, Split(read_images([folder / row["path"] for row in rows]), y, groups), None)
+    return Content(names, Split(read_images(paths), y, groups), None)
+
+
+def files(folder: Path) -> list[Path]:
+    """The table and every image that it names."""
+    path = folder / MANIFEST
+    return [path, *dict.fromkeys(_images(folder, _rows(path)))]
 
 
 def count(folder: Path) -> Counts:
     """The rows of the table."""
     return len(_rows(folder / MANIFEST)), None
+
+
+def _images(folder: Path, rows: Sequence[dict[str, str]]) -> list[Path]:
+    """The image of every row, which must lie in the folder."""
+    path, inside = folder / MANIFEST, folder.resolve()
+    if outside := [row["path"] for row in rows if not (folder / row["path"]).resolve().is_relative_to(inside)]:
+        raise InputError(str(path), "paths inside its folder", repr(outside[0]), "neither .. nor links lead out of it")
+    if missing := [row["path"] for row in rows if not (folder / row["path"]).is_file()]:
+        raise InputError(str(path), "a file for every row", f"no {missing[0]} ({len(missing)} missing)")
+    return [folder / row["path"] for row in rows]
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -69,6 +81,7 @@ DATASETS.register(
         count=count,
         folders=("ddsm-thumbs", "ddsm"),
         files=(MANIFEST,),
+        opens=files,
         remedy="there is no official file to download: make a folder ddsm-thumbs of images and a manifest.csv with "
         "columns path, label (normal, benign or cancer) and case",
     )

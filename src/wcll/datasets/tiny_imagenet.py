@@ -14,6 +14,7 @@ from wcll.datasets.images import read_images
 
 SITE = "http://cs231n.stanford.edu/"
 ANNOTATIONS = "val/val_annotations.txt"
+WORDS = "words.txt"
 
 
 def read_tiny_imagenet(folder: Path) -> Content:
@@ -21,6 +22,14 @@ def read_tiny_imagenet(folder: Path) -> Content:
     wnids = _wnids(folder)
     train = [(path, k) for k, wnid in enumerate(wnids) for path in _train_images(folder, wnid)]
     return Content(_names(folder, wnids), _split(train), _split(_validation(folder, wnids)))
+
+
+def files(folder: Path) -> list[Path]:
+    """Every image and list that is read."""
+    wnids = _wnids(folder)
+    images = [path for wnid in wnids for path in _train_images(folder, wnid)]
+    images += [path for path, _ in _validation(folder, wnids)]
+    return [*images, folder / ANNOTATIONS, *([folder / WORDS] if (folder / WORDS).exists() else [])]
 
 
 def count(folder: Path) -> Counts:
@@ -66,7 +75,7 @@ def _validation(folder: Path, wnids: list[str]) -> list[tuple[Path, int]]:
 
 def _names(folder: Path, wnids: list[str]) -> tuple[str, ...]:
     """The first name of each class in words.txt, with its number where two share it; numbers if there is no file."""
-    path = folder / "words.txt"
+    path = folder / WORDS
     words = {line[0]: line[1].split(",")[0] for line in _lines(path) if len(line) > 1} if path.exists() else {}
     names = [words.get(wnid, wnid) for wnid in wnids]
     repeats = Counter(names)
@@ -85,6 +94,7 @@ DATASETS.register(
         count=count,
         folders=("tiny-imagenet-200", "tiny-imagenet"),
         files=("train", ANNOTATIONS),
+        opens=files,
         downloads=(Download.of("tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de", SITE),),
     )
 )

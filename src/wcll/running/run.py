@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from wcll.atomic import check_target
 from wcll.checks import InputError, whole
-from wcll.datasets import load_dataset, own_stamp
+from wcll.datasets import load_dataset, same_data
 from wcll.results import Row, Store
 from wcll.running.estimate import Cost, estimate
 from wcll.running.execute import Load, Tasks, check_jobs, execute, unfinished
@@ -185,9 +185,9 @@ class Runs:
             return jobs, unfinished(jobs, store)
 
     def _check_same_data(self, store: Store, keys: Sequence[str]) -> None:
-        """A user's own file may change under its name: finished runs must not stand for data that they did not see."""
+        """Files may change under their names: finished runs must not stand for data that they did not see."""
         for name, stamps in store.data_seen(keys).items():
-            if stamps != {""} and stamps != {own_stamp(name, self.data)}:
+            if not same_data(name, stamps, self.data):
                 same = f"the file that the runs in {store.path} have read"
                 remedy = "give the new data another name, or use another --store"
                 raise InputError(f"dataset {name!r}", same, "one that was changed", remedy)
