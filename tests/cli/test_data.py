@@ -13,6 +13,7 @@ import tarfile
 import threading
 import time
 import zipfile
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -21,7 +22,8 @@ import pytest
 
 from wcll.checks import InputError
 from wcll.cli.app import run
-from wcll.datasets import DATASETS, Download, download_dataset, load_dataset
+from wcll.datasets import DATASETS, Download, archives, download_dataset, load_dataset
+from wcll.datasets.download import fetch
 from wcll.datasets.folders import user_cache
 from wcll.datasets.idx import FILES
 
@@ -48,6 +50,11 @@ class Server(ThreadingHTTPServer):
         self.ranges = True  #: whether it knows ranges
         self.cut = None  #: bytes after which it closes the connection, once
         self.stall = None  #: an event that it waits for after half of a file
+        self.pause = None  #: the same, and then the other half follows
+        self.over = threading.Event()
+        self.drip = None  #: seconds between bytes
+        self.answer = None  #: what it sends instead, whole
+        self.slow_answer = None  #: the same, byte by byte
         self.asked: list[tuple[str, str | None]] = []
 
     def url(self, name):
@@ -61,6 +68,12 @@ class Handler(BaseHTTPRequestHandler):
         name, wanted = self.path.lstrip("/"), self.headers["Range"]
         self.server.asked.append((name, wanted))
         content = self.server.files.get(name)
+        if self.server.slow_answer is not None:
+            self.send_slowly(self.server.slow_answer)
+            return
+        if self.server.answer is not None:
+            self.wfile.write(self.server.answer)
+            return
         if content is None:
             self.send_error(404)
             return
@@ -82,7 +95,22 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             self.server.stall.wait(60)
             return
+        if self.server.pause:
+            self.wfile.write(body[: len(body) // 2])
+            self.wfile.flush()
+            self.server.pause.wait(60)
+            body = body[len(body) // 2 :]
+        if self.server.drip:
+            self.send_slowly(body)
+            return
         self.wfile.write(body[:cut])
+
+    def send_slowly(self, content):
+        with suppress(OSError):
+            for k in range(len(content)):
+                self.wfile.write(content[k : k + 1])
+                if self.server.over.wait(self.server.drip):
+                    return
 
     def log_message(self, *_):
         pass
@@ -96,6 +124,7 @@ def server():
         yield server
         if server.stall:
             server.stall.set()
+        server.over.set()
         server.shutdown()
         thread.join()
 
@@ -135,7 +164,7 @@ def in_tar(files):
 
 def in_zip(files):
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as zipped:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as zipped:
         for name, content in files.items():
             zipped.writestr(name, content)
     return buffer.getvalue()
@@ -288,6 +317,112 @@ def test_killed_in_between_leaves_a_part(server, mnist, tmp_path):
     assert load_dataset("mnist", tmp_path).official
 
 
+def test_two_downloads_of_one_file_at_once(server, mnist, tmp_path):
+    """The second one is told; the first one's file is whole."""
+    server.pause = threading.Event()
+    (first,) = (d for d in DATASETS["mnist"].downloads if d.file == FILES[0])
+    part = tmp_path / f"{FILES[0]}.part"
+    thread = threading.Thread(target=fetch, args=(first, tmp_path))
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not (part.exists() and server.asked) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    pause, server.pause = server.pause, None
+    try:
+        with pytest.raises(InputError, match="got another process that does; wait for it"):
+            fetch(first, tmp_path)
+    finally:
+        pause.set()
+        thread.join()
+    assert (tmp_path / FILES[0]).read_bytes() == mnist[FILES[0]]
+    assert names(tmp_path) == [FILES[0]]
+
+
+def test_an_archive_that_another_process_has_unpacked_meanwhile(server, tmp_path, monkeypatch):
+    serve_archive(server, monkeypatch, "cifar100", in_tar(CIFAR100))
+    extract = archives._extract
+
+    def slow(archive, folder, most):
+        extract(archive, folder, most)
+        monkeypatch.setattr(archives, "_extract", extract)
+        download_dataset("cifar100", tmp_path)
+
+    monkeypatch.setattr(archives, "_extract", slow)
+    assert download_dataset("cifar100", tmp_path) == tmp_path / "cifar-100-binary"
+    assert load_dataset("cifar100", tmp_path).official
+    assert [name for name in names(tmp_path) if "/" not in name] == ["cifar-100-binary"]
+
+
+@pytest.mark.parametrize("headers", [b"Content-Length: 500\r\n", b""])
+def test_more_than_a_download_may_have(server, mnist, tmp_path, headers):
+    server.answer = b"HTTP/1.0 200 OK\r\n" + headers + b"\r\n" + bytes(500)
+    small = replace(DATASETS["mnist"].downloads[0], most=499)
+    with pytest.raises(InputError, match=r"got more than 499 B from http://.*; try again later"):
+        fetch(small, tmp_path)
+    assert names(tmp_path) == []
+    assert replace(small, most=500).most < DATASETS["mnist"].downloads[0].most == 2**30
+
+
+@pytest.mark.parametrize("where", ["body", "headers"])
+def test_a_download_that_does_not_end(server, mnist, tmp_path, monkeypatch, where):
+    monkeypatch.setattr("wcll.datasets.download.LIMIT", 0.3)
+    server.drip = 0.02
+    if where == "headers":
+        server.slow_answer = b"HTTP/1.0 200 OK\r\nX: " + b"x" * 5000
+    with pytest.raises(InputError, match=r"got no end after 0\.3 seconds from http://"):
+        fetch(DATASETS["mnist"].downloads[0], tmp_path)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "http://[::1",
+            "http://[::1]x/",
+            "http://127.0.0.1:abc/",
+            "http://127.0.0.1:99999/",
+            "http://",
+            "//",
+            "http:x",
+        ),
+        *("ftp://127.0.0.1:9/x", "file:///etc/hostname", "gopher://x", "data:,x", "mailto:x", "http://a..b/"),
+        *(f"http://{'a' * 70}/", "http://127.0.0.1:9/\xff", "http://\x01/", "http://user@/"),
+    ],
+)
+def test_broken_redirects(server, mnist, tmp_path, capsys, address):
+    server.answer = b"HTTP/1.0 302 Found\r\nLocation: " + address.encode("latin-1") + b"\r\n\r\n"
+    message = fails(["data", "download", "mnist", "--data", str(tmp_path)], capsys)
+    assert f"{FILES[0]}: expected a whole download, got " in message
+    assert names(tmp_path) == ["mnist"]
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(b"", b"\0" * 100, b"nonsense\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 -1 x\r\n\r\n", OK + b"\r\n"),
+        *(
+            OK + b"Content-Length: " + length + b"\r\n\r\nx"
+            for length in (b"9" * 5000, b"-5", b"x", b"\xb2", b"1e3", b"")
+        ),
+        *(OK + b"X: y\r\n" * 200 + b"\r\n", OK + b"x" * 70_000 + b"\r\n\r\n", OK + b"no colon\r\n\r\nx"),
+        *(
+            OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunk
+            for chunk in (b"", b"zz\r\n", b"-5\r\nabc", b"f" * 5000, b"5\r\nab", b"2\r\nabXX", b"0" * 70_000)
+        ),
+        b"HTTP/1.1 302 Found\r\n\r\n",
+        b"HTTP/1.1 206 Partial\r\n\r\nx",
+        b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 7-8/9\r\n\r\nx",
+    ],
+)
+def test_broken_answers(server, mnist, tmp_path, capsys, answer):
+    server.answer = answer
+    message = fails(["data", "download", "mnist", "--data", str(tmp_path)], capsys)
+    assert f"{FILES[0]}: expected a whole download, got " in message
+
+
 @pytest.mark.parametrize("cut", [None, 40])
 def test_an_archive_is_unpacked(server, tmp_path, monkeypatch, cut):
     content = in_tar(CIFAR100)
@@ -346,6 +481,39 @@ def test_bad_archives_leave_no_folder(server, tmp_path, monkeypatch, name, conte
         download_dataset(name, tmp_path / "data")
     assert message in str(caught.value)
     assert names(tmp_path) == ["data", f"data/{download.file}"]
+
+
+def test_archives_that_unpack_to_too_much(server, tmp_path, monkeypatch):
+    """What their headers say is added up before anything is unpacked."""
+    folder = {"tiny-imagenet": "tiny-imagenet-200/", "cifar100": "cifar-100-binary/"}
+    for name, pack in (("tiny-imagenet", in_zip), ("cifar100", in_tar)):
+        for files in ({"a": bytes(10**6)}, {f"{k}": b"" for k in range(30)}):
+            data = tmp_path / f"{name}-{len(files)}"
+            download = serve_archive(server, monkeypatch, name, pack({folder[name] + k: v for k, v in files.items()}))
+            download = replace(download, most=10_000)
+            monkeypatch.setitem(DATASETS._items, name, replace(DATASETS[name], downloads=(download,)))
+            with pytest.raises(InputError, match=r"expected at most 80 kB when it is unpacked, got .* or more"):
+                download_dataset(name, data)
+            assert names(data) == [download.file]
+
+
+@pytest.mark.parametrize("damage", ["encrypted", "method", "crc", "cut"])
+def test_damaged_archives_are_one_line(server, tmp_path, monkeypatch, damage):
+    tar, zipped = bytearray(in_tar(CIFAR100)), bytearray(in_zip({"tiny-imagenet-200/a": b"abc"}))
+    first, listed = zipped.index(b"PK\x03\x04"), zipped.index(b"PK\x01\x02")
+    if damage == "encrypted":
+        zipped[first + 6] = zipped[listed + 8] = 1
+    elif damage == "method":
+        zipped[first + 8] = zipped[listed + 10] = 99
+    elif damage == "crc":
+        zipped[first + 14] ^= 1
+        zipped[listed + 16] ^= 1
+    else:
+        del tar[-20:]
+    name, content = ("cifar100", tar) if damage == "cut" else ("tiny-imagenet", zipped)
+    serve_archive(server, monkeypatch, name, bytes(content))
+    with pytest.raises(InputError, match="expected a whole archive, got "):
+        download_dataset(name, tmp_path)
 
 
 def test_half_a_folder_is_said_before_the_download(server, tmp_path, monkeypatch, capsys):

@@ -21,6 +21,7 @@ class Download:
     file: str
     md5: str
     urls: tuple[str, ...]
+    most: int = 2**30  #: bytes that may come
 
     @staticmethod
     def of(file: str, md5: str, *folders: str) -> Download:
