@@ -136,7 +136,7 @@ def bad(tmp_path, labels):
     existing.write_text("mine")
     y, out = str(labels), ["--out", str(tmp_path / "new.csv")]
     return [
-        (["simulate", str(tmp_path / "no.npy"), *out], "no.npy: No such file or directory"),
+        (["simulate", str(tmp_path / "no.npy"), *out], "no.npy: expected a file, got No such file or directory"),
         (["simulate", str(tmp_path), *out], "labels: expected a .npy or .csv file"),
         (["simulate", str(floats), *out], "expected class labels, got fractions"),
         (["simulate", str(broken), *out], "expected a NumPy .npy file"),

@@ -54,10 +54,10 @@ def download(
     if spec.installed:
         print(f"{name}: comes with {spec.installed}, nothing to download")
     elif place := spec.find([download_folder(folder)]):
-        print(f"{name}: already in {place}, {_kind(spec.is_official(place))}")
+        print(f"{name}: already in {_shown(place)}, {_kind(spec.is_official(place))}")
     else:
         place = download_dataset(name, folder, progress_bar)
-        print(f"{name}: downloaded to {place}, {_kind(spec.is_official(place))}")
+        print(f"{name}: downloaded to {_shown(place)}, {_kind(spec.is_official(place))}")
 
 
 def _row(spec: DatasetSpec, folders: list[Path]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _kind(official: bool) -> str:
 def _print(rows: list[dict[str, Any]], folders: list[Path]) -> None:
     screen, heads = console(), ("name", "found", "train", "test", "files", "place")
     screen.print(grid(heads, map(_cells, rows), right=("train", "test")))
-    screen.print(f"looked in: {', '.join(map(str, folders))}")
+    screen.print(f"looked in: {', '.join(map(_shown, folders))}")
     if not all(row["found"] for row in rows):
         screen.print("get one with: wcll data download NAME")
 
@@ -89,4 +89,9 @@ def _print(rows: list[dict[str, Any]], folders: list[Path]) -> None:
 def _cells(row: dict[str, Any]) -> list[str]:
     counts = ["-" if row[split] is None else str(row[split]) for split in ("train", "test")]
     files = row.get("problem") or ("-" if row["official"] is None else _kind(row["official"]))
-    return [row["name"], "yes" if row["found"] else "no", *counts, files, row["place"] or "-"]
+    return [row["name"], "yes" if row["found"] else "no", *counts, _shown(files), _shown(row["place"] or "-")]
+
+
+def _shown(path: Path | str) -> str:
+    """A path as text that can be printed: names of files may be any bytes."""
+    return str(path).encode("utf-8", "backslashreplace").decode()

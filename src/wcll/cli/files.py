@@ -10,6 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcll.checks import InputError
+from wcll.datasets.base import check_names
+from wcll.datasets.npy import read_npy
+from wcll.datasets.tables import check_table, text_array
+from wcll.reading import check_file
 
 
 def read_labels(path: Path, column: str | None) -> NDArray[Any]:
@@ -25,12 +29,9 @@ def read_labels(path: Path, column: str | None) -> NDArray[Any]:
 
 def load_npy(path: Path) -> NDArray[Any]:
     """An array of numbers or text; pickled objects are refused."""
+    check_file(path)
     with path.open("rb") as file:
-        try:
-            values: NDArray[Any] = np.load(file, allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise InputError(str(path), "a NumPy .npy file of numbers or text", str(error)) from None
-    return values
+        return read_npy(file, path.stat().st_size, str(path), "a NumPy .npy file of numbers or text")
 
 
 def _read_npy(path: Path) -> NDArray[Any]:
@@ -43,10 +44,13 @@ def _read_npy(path: Path) -> NDArray[Any]:
         if not (np.isfinite(values).all() and (values == np.rint(values)).all() and np.abs(values).max() < 2**53):
             raise InputError(str(path), "class labels", "fractions, NaN, infinity or numbers too large to be labels")
         values = values.astype(np.int64)
+    if values.dtype.kind == "U":
+        check_names(path, list(dict.fromkeys(values.tolist())))
     return values
 
 
 def _read_csv(path: Path, column: str | None) -> NDArray[Any]:
+    check_table(path)
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
             reader = csv.reader(file, strict=True)
@@ -59,12 +63,13 @@ def _read_csv(path: Path, column: str | None) -> NDArray[Any]:
         raise InputError(str(path), "a header line and at least one row", "none")
     place = header.index(_column(path, header, column))
     cells = [line[place] if place < len(line) else "" for _, line in lines]
-    if not all(cells):  # not skipped: the labels after it would belong to other rows
-        number = lines[[bool(cell) for cell in cells].index(False)][0]
+    if not all(map(str.strip, cells)):  # not skipped: the labels after it would belong to other rows
+        number = lines[[bool(cell.strip()) for cell in cells].index(False)][0]
         raise InputError(str(path), "a label in every row", f"an empty one in line {number}")
     if all(_is_integer(cell) for cell in cells):
         return np.array([int(cell) for cell in cells])
-    return np.array(cells)
+    check_names(path, list(dict.fromkeys(cells)))
+    return text_array(path, cells)
 
 
 def _column(path: Path, header: list[str], column: str | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcll.checks import InputError, IntArray
-from wcll.datasets.base import Content, Split, in_order
+from wcll.datasets.base import Content, Split, check_names, in_order, in_words
+from wcll.datasets.npy import read_npy
+from wcll.memory import check_memory
+from wcll.reading import check_file
 
 REQUIRED, OPTIONAL = ("x", "y"), ("x_test", "y_test", "classes", "groups")
+WHOLE = "a whole .npz file of numbers or text"
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -37,18 +40,27 @@ def read_arrays(path: Path) -> Content:
 
 
 def _load(path: Path) -> Arrays:
-    with path.open("rb") as file:
-        try:
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("a single array")
-            with archive:
-                arrays = {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in archive}
-        except (ValueError, EOFError, KeyError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-            raise InputError(str(path), "a whole .npz file of numbers or text", str(error)) from None
+    check_file(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            there = {f"{name}.npy": name for name in (*REQUIRED, *OPTIONAL)}
+            members = {there[entry.filename]: entry for entry in archive.infolist() if entry.filename in there}
+            arrays = {name: _member(path, archive, members[name]) for name in there.values() if name in members}
+    except InputError:
+        raise
+    except Exception as error:  # a damaged archive fails in many ways
+        raise InputError(str(path), WHOLE, str(error) or type(error).__name__) from None
     if missing := [name for name in REQUIRED if name not in arrays]:
         raise InputError(str(path), "arrays x and y", f"no {' and no '.join(missing)}")
     return arrays
+
+
+def _member(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array; methods of packing that NumPy does not use may take any memory."""
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{entry.filename}, packed in another way")
+    with archive.open(entry) as file:
+        return read_npy(file, entry.file_size, str(path), WHOLE)
 
 
 def _samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
@@ -61,9 +73,14 @@ def _samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
         return x
     if x.dtype.kind not in ("iubf" if x.ndim == 2 else "f"):
         raise InputError(str(path), f"{name} of type uint8 or float", x.dtype)
-    if not np.isfinite(x).all():
+    dtype = np.dtype(np.float32 if x.dtype.itemsize <= 4 and x.dtype.kind == "f" else np.float64)
+    if x.dtype != dtype:
+        check_memory(str(path), f"{name} as {dtype}", x.size * dtype.itemsize)
+    with np.errstate(over="ignore"):  # it is infinite then
+        numbers = x.astype(dtype, copy=False)
+    if not np.isfinite(numbers).all():
         raise InputError(str(path), f"finite numbers in {name}", "NaN or infinity")
-    return x.astype(np.float32 if x.dtype.itemsize <= 4 and x.dtype.kind == "f" else np.float64, copy=False)
+    return numbers
 
 
 def _labels(path: Path, arrays: Arrays) -> tuple[tuple[str, ...], dict[str, IntArray]]:
@@ -74,10 +91,12 @@ def _labels(path: Path, arrays: Arrays) -> tuple[tuple[str, ...], dict[str, IntA
             raise InputError(str(path), f"{name} of whole numbers or text, shape (n,)", f"{y.dtype}, shape {y.shape}")
     if "classes" not in arrays:
         classes = in_order([str(label) for y in found.values() for label in np.unique(y)])
+        check_names(path, classes)
         return classes, {name: _indices(path, name, y, classes) for name, y in found.items()}
     classes = tuple(map(str, arrays["classes"].ravel()))
+    check_names(path, classes)
     if len(set(classes)) != len(classes):
-        raise InputError(str(path), "different names in classes", ", ".join(classes))
+        raise InputError(str(path), "different names in classes", in_words(classes))
     positions = tuple(map(str, range(len(classes))))
     names = {name: classes if y.dtype.kind == "U" else positions for name, y in found.items()}
     return classes, {name: _indices(path, name, y, names[name]) for name, y in found.items()}
@@ -87,7 +106,7 @@ def _indices(path: Path, name: str, y: NDArray[Any], labels: tuple[str, ...]) ->
     number = {label: k for k, label in enumerate(labels)}
     values, inverse = np.unique(y, return_inverse=True)
     if unknown := [str(value) for value in values if str(value) not in number]:
-        raise InputError(str(path), f"labels in {name} among {', '.join(labels)}", unknown[0])
+        raise InputError(str(path), f"labels in {name} among {in_words(labels)}", unknown[0])
     return np.array([number[str(value)] for value in values], np.int64)[inverse]
 
 

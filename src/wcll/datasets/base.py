@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from wcll.checks import BoolArray, InputError, IntArray
 
+MOST_DIGITS = 640  #: of a label that is taken for a number; Python may refuse more
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -94,10 +96,27 @@ def label_indices(path: Path, y: NDArray[Any], n_classes: int) -> IntArray:
     return y.astype(np.int64)
 
 
+def check_names(path: Path, names: Sequence[str]) -> None:
+    """Fail unless every name of a class can be shown and told from the others."""
+    for name in names:
+        if not name.strip() or "\0" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise InputError(str(path), "names of classes that are text, none of them blank", repr(name))
+
+
+def in_words(names: Sequence[str]) -> str:
+    """Names in a sentence: the first ones, if there are many.
+
+    >>> in_words(["a", "b"]), in_words(list("abcdefghijklmn"))
+    ('a, b', 'a, b, c, d, e, f, g, h, i, j and 4 more')
+    """
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(names[:10]) + more
+
+
 def in_order(labels: Sequence[str]) -> tuple[str, ...]:
     """Different labels, sorted: as numbers if all are whole numbers, else as text."""
     names = sorted(set(labels))
-    if all(name.removeprefix("-").isdecimal() for name in names):
+    if all(name.removeprefix("-").isdecimal() and len(name) <= MOST_DIGITS for name in names):
         names.sort(key=int)
     return tuple(names)
 

@@ -19,6 +19,7 @@ from wcll.reading import check_file, read_bytes
 
 SEAL = ".wcll-seal.json"
 
+MOST_SEAL = 2**16  #: bytes of a seal
 MOST_MEMORY = 2**26  #: bytes of what is remembered: more is not ours
 
 Memory = dict[str, tuple[str, str]]  # what -> how its files looked, digest
@@ -85,8 +86,8 @@ def seal(folder: Path, archive_md5: str) -> None:
 def is_sealed(folder: Path, archive_md5: str) -> bool:
     """True if the folder came from this archive and no file was added, removed or changed since."""
     try:
-        note = json.loads((folder / SEAL).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        note = json.loads(read_bytes(folder / SEAL, MOST_SEAL))
+    except (OSError, ValueError, RecursionError):
         return False
     return bool(note == {"archive_md5": archive_md5, "files": _appearance(folder)})
 
@@ -96,9 +97,9 @@ def _appearance(folder: Path) -> str:
     lines = []
     for root, _, names in os.walk(folder):
         for path in (Path(root, name) for name in names if name != SEAL):
-            stat = path.stat()
-            lines.append(f"{path.relative_to(folder).as_posix()} {stat.st_size} {stat.st_mtime_ns}\n")
-    return hashlib.blake2b("".join(sorted(lines)).encode(), digest_size=16).hexdigest()
+            size_and_time = look(path).rpartition(" ")[0]
+            lines.append(f"{path.relative_to(folder).as_posix()} {size_and_time}\n")
+    return hashlib.blake2b("".join(sorted(lines)).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def _memory_file() -> Path:

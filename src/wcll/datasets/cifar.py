@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from wcll.checks import InputError
-from wcll.datasets.base import Content, Split, label_indices
+from wcll.datasets.base import Content, Split, check_names, label_indices
 from wcll.datasets.entries import DATASETS, Counts, DatasetSpec, Download
+from wcll.memory import check_memory
+from wcll.reading import check_file, read_bytes
 
 SITE = "https://www.cs.toronto.edu/~kriz/"
 PIXELS = 3 * 32 * 32
+MOST_NAMES = 2**16  #: bytes of a list of names
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -32,7 +35,9 @@ CIFAR100_NAMES = "fine_label_names.txt"
 def read_records(path: Path, n_classes: tuple[int, ...]) -> Split:
     """One file, whose records start with as many labels as there are ``n_classes``; the last one is the finest."""
     n_labels = len(n_classes)
-    records = np.fromfile(path, np.uint8).reshape(_n_records(path, n_labels), n_labels + PIXELS)
+    n = _n_records(path, n_labels)
+    check_memory(str(path), f"{n} records", 2 * n * (n_labels + PIXELS))
+    records = np.fromfile(path, np.uint8, n * (n_labels + PIXELS)).reshape(-1, n_labels + PIXELS)
     for column, k in enumerate(n_classes):
         y = label_indices(path, records[:, column], k)
     return Split(np.ascontiguousarray(records[:, n_labels:]).reshape(-1, 3, 32, 32), y)
@@ -64,6 +69,7 @@ def count_records(folder: Path, files: Iterable[str], n_labels: int) -> Counts:
 
 
 def _n_records(path: Path, n_labels: int) -> int:
+    check_file(path)
     n, rest = divmod(path.stat().st_size, n_labels + PIXELS)
     if rest:
         raise InputError(str(path), f"whole records of {n_labels + PIXELS} bytes", f"{n} and {rest} bytes more")
@@ -74,9 +80,10 @@ def _cifar100_classes(path: Path) -> tuple[str, ...]:
     """The names that come with the data; numbers if the file was left out."""
     if not path.exists():
         return tuple(map(str, range(100)))
-    names = tuple(path.read_text(encoding="utf-8", errors="replace").split())
+    names = tuple(read_bytes(path, MOST_NAMES).decode("utf-8", "replace").split())
     if len(names) != 100:
         raise InputError(str(path), "100 names, one a line", len(names))
+    check_names(path, names)
     return names
 
 

@@ -80,7 +80,9 @@ class DatasetSpec:
         if not self.checksums:
             return any(d.is_archive and is_sealed(folder, d.md5) for d in self.downloads)
         paths = [located(folder, name) for name in self.files]
-        return all(p is not None and p.name in self.checksums and md5(p) == self.checksums[p.name] for p in paths)
+        if any(path is None or not path.is_file() or path.name not in self.checksums for path in paths):
+            return False
+        return all(path is not None and md5(path) == self.checksums[path.name] for path in paths)
 
     def not_found(self, folders: Sequence[Path]) -> InputError:
         """The error that says what was expected, where it was looked for and how to get it."""

@@ -12,8 +12,17 @@ from wcll.checks import InputError
 def data_folders(data: Path | None) -> list[Path]:
     """The folders that data are looked for in: the given one, the one WCLL_DATA names, the user's cache."""
     named = os.environ.get("WCLL_DATA")
-    folders = [data, Path(named) if named else None, user_cache()]
-    return list(dict.fromkeys(folder.expanduser() for folder in folders if folder is not None))
+    folders = [expanded("data", data)] if data is not None else []
+    folders += [expanded("WCLL_DATA", Path(named))] if named else []
+    return list(dict.fromkeys([*folders, user_cache()]))
+
+
+def expanded(argument: str, path: Path, what: str = "a folder") -> Path:
+    """A path whose ``~`` or ``~user`` is replaced by a home."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise InputError(argument, what, f"{path} of an unknown user") from None
 
 
 def download_folder(data: Path | None) -> Path:
@@ -23,7 +32,7 @@ def download_folder(data: Path | None) -> Path:
 
 def check_folder(data: Path | None) -> None:
     """A folder that the user names must be there: else a slip of the pen would read other data."""
-    if data is not None and not data.expanduser().is_dir():
+    if data is not None and not expanded("data", data).is_dir():
         raise InputError("data", "a folder", f"{data}, which is {'a file' if data.exists() else 'not there'}")
 
 

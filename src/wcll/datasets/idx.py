@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,9 @@ from numpy.typing import NDArray
 from wcll.checks import InputError
 from wcll.datasets.base import Content, Split, label_indices
 from wcll.datasets.entries import DATASETS, Counts, DatasetSpec, Download, located
+from wcll.datasets.npy import read_raw
+from wcll.memory import check_memory
+from wcll.reading import check_file
 
 Names = tuple[str, ...]
 IMAGES, LABELS = 3, 1  # numbers of axes, which the magic number states
@@ -22,13 +28,16 @@ FILES = tuple(f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind i
 
 
 def read_idx(path: Path, n_axes: int) -> NDArray[np.uint8]:
-    """An array of bytes with this many axes."""
-    content = _bytes(path)
-    shape = _shape(path, content, n_axes)
-    start = 4 + 4 * n_axes
-    if len(content) - start != math.prod(shape):
-        raise InputError(str(path), f"{math.prod(shape)} bytes after its header", len(content) - start)
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()  # one that can be written to
+    """An array of bytes with this many axes; no more is unpacked than its header says, and one byte to see the end."""
+    with _opened(path) as file:
+        shape = _shape(path, file.read(4 + 4 * n_axes), n_axes)
+        size = math.prod(shape)
+        check_memory(str(path), f"an array of shape {shape}", size)
+        array = read_raw(file, size)
+        found = len(array) + len(file.read(1))
+    if found != size:
+        raise InputError(str(path), f"{size} bytes after its header", found)
+    return array.reshape(shape)
 
 
 def read_folder(folder: Path, classes: Names) -> Content:
@@ -39,12 +48,14 @@ def read_folder(folder: Path, classes: Names) -> Content:
 
 def count(folder: Path) -> Counts:
     """Numbers of labels, from the headers."""
-    train, test = (_shape(path, _bytes(path, 8), LABELS)[0] for path in (_path(folder, FILES[i]) for i in (1, 3)))
+    train, test = (_count(_path(folder, FILES[i])) for i in (1, 3))
     return train, test
 
 
 def _split(images: Path, labels: Path, n_classes: int) -> Split:
     x, y = read_idx(images, IMAGES), read_idx(labels, LABELS)
+    if 0 in x.shape[1:]:
+        raise InputError(str(images), "images of at least one pixel", f"shape {x.shape}")
     if len(x) != len(y):
         raise InputError(str(images), f"{len(y)} images, as many as labels in {labels.name}", len(x))
     return Split(x, label_indices(labels, y, n_classes))
@@ -57,13 +68,18 @@ def _path(folder: Path, name: str) -> Path:
     return path
 
 
-def _bytes(path: Path, n: int = -1) -> bytes:
-    if path.suffix != ".gz":
-        with path.open("rb") as file:
-            return file.read(n)
+def _count(labels: Path) -> int:
+    with _opened(labels) as file:
+        return _shape(labels, file.read(8), LABELS)[0]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A file, unpacked while it is read if it is packed."""
+    check_file(path)
     try:
-        with gzip.open(path) as packed:
-            return packed.read(n)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield cast(BinaryIO, file)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(str(path), "a whole gzip file", str(error)) from None
 

@@ -11,7 +11,7 @@ from wcll.datasets.arrays import read_arrays
 from wcll.datasets.base import Content, Dataset, dataset
 from wcll.datasets.checksums import appearance, stamp_of
 from wcll.datasets.entries import DATASETS, DatasetSpec
-from wcll.datasets.folders import check_folder, data_folders
+from wcll.datasets.folders import check_folder, data_folders, expanded
 from wcll.datasets.manifest import MANIFEST, files, read_manifest
 
 
@@ -87,9 +87,9 @@ def _own_paths(place: Path, file: Path) -> tuple[Path, list[Path]]:
 
 def _own_file(name: str, data: Path | None) -> tuple[Path, Path]:
     """Where a user's own data lie: an ``.npz`` file (twice), or a folder and its manifest."""
-    path = Path(name).expanduser()
+    path = expanded("dataset", Path(name), "the path of data")
     folders = data_folders(data)
-    found = next((p for p in (path, *(folder / path for folder in folders)) if name and p.exists()), None)
+    found = next((p for p in (path, *(folder / path for folder in folders)) if name and _is_there(p)), None)
     if found is None:
         if path.suffix != ".npz" and len(path.parts) < 2:
             DATASETS[name]  # meant as a name: fails and offers the nearest
@@ -100,3 +100,10 @@ def _own_file(name: str, data: Path | None) -> tuple[Path, Path]:
     if found.is_file() and found.suffix == ".npz":
         return found, found
     raise InputError("dataset", "an .npz file or a folder with manifest.csv", str(found))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that is too long, or a folder that is closed
+        return False

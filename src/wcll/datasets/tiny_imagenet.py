@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from wcll.checks import InputError
-from wcll.datasets.base import Content, Split
+from wcll.datasets.base import Content, Split, check_names
 from wcll.datasets.entries import DATASETS, Counts, DatasetSpec, Download
 from wcll.datasets.images import read_images
+from wcll.reading import read_bytes
 
 SITE = "http://cs231n.stanford.edu/"
 ANNOTATIONS = "val/val_annotations.txt"
 WORDS = "words.txt"
+MOST_LIST = 2**26  #: bytes of a list
 
 
 def read_tiny_imagenet(folder: Path) -> Content:
@@ -46,9 +48,11 @@ def _split(samples: list[tuple[Path, int]]) -> Split:
 
 
 def _wnids(folder: Path) -> list[str]:
-    wnids = sorted(entry.name for entry in (folder / "train").iterdir() if entry.is_dir())
+    train = folder / "train"
+    wnids = sorted(entry.name for entry in train.iterdir() if entry.is_dir()) if train.is_dir() else []
     if not wnids:
-        raise InputError(str(folder / "train"), "a folder for each class", "none")
+        raise InputError(str(train), "a folder for each class", "none")
+    check_names(train, wnids)
     return wnids
 
 
@@ -77,13 +81,14 @@ def _names(folder: Path, wnids: list[str]) -> tuple[str, ...]:
     """The first name of each class in words.txt, with its number where two share it; numbers if there is no file."""
     path = folder / WORDS
     words = {line[0]: line[1].split(",")[0] for line in _lines(path) if len(line) > 1} if path.exists() else {}
-    names = [words.get(wnid, wnid) for wnid in wnids]
+    names = [words.get(wnid, "").strip() or wnid for wnid in wnids]
+    check_names(path, names)
     repeats = Counter(names)
     return tuple(name if repeats[name] == 1 else f"{name} ({wnid})" for name, wnid in zip(names, wnids, strict=True))
 
 
 def _lines(path: Path) -> list[list[str]]:
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = read_bytes(path, MOST_LIST).decode("utf-8", "replace")
     return [line.split("\t") for line in text.splitlines() if line.strip()]
 
 
