@@ -15,6 +15,8 @@ def check_target(path: Path, argument: str) -> None:
     """Fail before any work if ``path`` could not be written afterwards."""
     if path.is_dir():
         raise InputError(argument, "a file", f"{path}, which is a folder")
+    if "\0" in str(path) or (path.exists() and not path.is_file()):  # a device that is replaced is lost to all
+        raise InputError(argument, "a file", f"{path}, which is none")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(argument, "a folder that can be written", str(path.parent))
 
@@ -24,7 +26,7 @@ def replacing(path: Path, argument: str) -> Iterator[Path]:
     """A file beside ``path`` to write to; it takes the place of ``path`` if all goes well, else it vanishes."""
     check_target(path, argument)
     path = path.resolve()  # through a link to what it names
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:60]}.", delete=False) as file:
         draft = Path(file.name)
     try:
         yield draft

@@ -12,6 +12,7 @@ import sys
 import tarfile
 import threading
 import time
+import tracemalloc
 import zipfile
 from contextlib import suppress
 from dataclasses import replace
@@ -497,12 +498,27 @@ def test_archives_that_unpack_to_too_much(server, tmp_path, monkeypatch):
             assert names(data) == [download.file]
 
 
-@pytest.mark.parametrize("damage", ["encrypted", "method", "crc", "cut"])
+def test_a_header_inside_an_archive_takes_no_memory(server, tmp_path, monkeypatch):
+    """Long names and the like are headers of any length."""
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 2**26
+    content = gzip.compress(header.tobuf(tarfile.PAX_FORMAT) + bytes(header.size), 1)
+    serve_archive(server, monkeypatch, "cifar100", content)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="expected a whole archive, got "):
+        download_dataset("cifar100", tmp_path)
+    assert tracemalloc.get_traced_memory()[1] < 2**25
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("damage", ["encrypted", "method", "lzma", "crc", "cut"])
 def test_damaged_archives_are_one_line(server, tmp_path, monkeypatch, damage):
     tar, zipped = bytearray(in_tar(CIFAR100)), bytearray(in_zip({"tiny-imagenet-200/a": b"abc"}))
     first, listed = zipped.index(b"PK\x03\x04"), zipped.index(b"PK\x01\x02")
     if damage == "encrypted":
         zipped[first + 6] = zipped[listed + 8] = 1
+    elif damage == "lzma":  # it may ask for any memory
+        zipped[first + 8] = zipped[listed + 10] = zipfile.ZIP_LZMA
     elif damage == "method":
         zipped[first + 8] = zipped[listed + 10] = 99
     elif damage == "crc":

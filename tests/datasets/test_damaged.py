@@ -425,6 +425,13 @@ def test_one_long_name_among_many(tmp_path, little_memory):
     assert "expected at most 1 MB, which is free, got " in error(folder)
 
 
+@pytest.mark.parametrize("name", ["../images/val_0.JPEG", "/etc/hostname", "a/../val_0.JPEG", ".."])
+def test_a_list_of_images_leads_nowhere_else(tmp_path, name):
+    folder = write_tiny_imagenet(tmp_path / "tiny-imagenet")
+    (folder / "val" / "val_annotations.txt").write_text(f"{name}\tn01\n")
+    assert "expected names of files, got " in error("tiny-imagenet", tmp_path)
+
+
 # Names.
 
 

@@ -21,6 +21,7 @@ ODD = (ValueError, KeyError, IndexError, RuntimeError, struct.error)
 
 
 UNPACKED = 8  #: times what a download may have: the most that may be unpacked of it
+MOST_HEADER = 2**22  #: bytes of one, with all names that it has
 BLOCK = 4096  #: bytes that an entry counts for at least: many small ones fill a disk too
 
 
@@ -60,6 +61,8 @@ def _extract(archive: Path, folder: Path, most: int) -> None:
 def _extract_zip(archive: Path, folder: Path, most: int) -> None:
     """No more comes out of an entry than its header says."""
     with zipfile.ZipFile(archive) as zipped:
+        if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in zipped.infolist()):
+            raise ValueError("files packed in another way")  # which may take any memory
         _check_names(archive, zipped.namelist())
         _check_size(archive, sum(max(entry.file_size, BLOCK) for entry in zipped.infolist()), most)
         zipped.extractall(folder)
@@ -68,11 +71,21 @@ def _extract_zip(archive: Path, folder: Path, most: int) -> None:
 def _extract_tar(archive: Path, folder: Path, most: int) -> None:
     """Entry by entry: how many there are shows at the end only."""
     size = 0
-    with tarfile.open(archive, "r:gz") as tar:
+    with _Unpacked(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
         for entry in tar:
             size += max(entry.size, BLOCK)
             _check_size(archive, size, most)
             tar.extract(entry, folder, filter="data")
+
+
+class _Unpacked(gzip.GzipFile):
+    """An unpacked archive; files are read from it in small parts, and a header that is not small is refused."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """So many bytes."""
+        if size is None or not 0 <= size <= MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {size} bytes")
+        return super().read(size)
 
 
 def _check_size(archive: Path, size: int, most: int) -> None:

@@ -71,6 +71,8 @@ def _validation(folder: Path, wnids: list[str]) -> list[tuple[Path, int]]:
     for i, line in enumerate(lines):
         if len(line) < 2:
             raise InputError(str(folder / ANNOTATIONS), "a file and a class in every line", f"{line} in line {i + 1}")
+    if odd := [line[0] for line in lines if line[0] in ("..", "") or "\0" in line[0] or Path(line[0]).name != line[0]]:
+        raise InputError(str(folder / ANNOTATIONS), "names of files", repr(odd[0]))
     samples = [(folder / "val" / "images" / line[0], number[line[1]]) for line in lines if line[1] in number]
     if not samples:
         raise InputError(str(folder / ANNOTATIONS), "images of the classes in train", "none")

@@ -1,0 +1,45 @@
+"""Files that are there whole or not at all: what is no plain file is never replaced."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wcll.atomic import check_target, replacing
+from wcll.checks import InputError
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "nul"])
+def test_what_is_no_plain_file_is_not_replaced(tmp_path, kind):
+    path = tmp_path / ("a\0b" if kind == "nul" else "out")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/null")
+    elif kind == "folder":
+        path.mkdir()
+    with pytest.raises(InputError, match="--out: expected a file"):
+        check_target(path, "--out")
+
+
+def test_a_new_file_an_old_one_and_a_link_to_one(tmp_path):
+    (tmp_path / "link").symlink_to("old")
+    for name in ("old", "link", "x" * 255):
+        with replacing(tmp_path / name, "--out") as draft:
+            draft.write_text(name)
+        assert (tmp_path / name).read_text() == name
+    assert (tmp_path / "old").read_text() == "link"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_nothing_is_left_of_what_failed(tmp_path):
+    def write(path: Path) -> None:
+        with replacing(path, "--out") as draft:
+            draft.write_text("half")
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        write(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
