@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,19 @@ def test_runs_of_several_versions_in_one_store(data, tmp_path):
     assert not wcll.datasets.same_data("own.npz", {old, new, "another"}, data)
 
 
+def test_a_folder_among_the_files_of_a_set(data, monkeypatch):
+    """Every file in it counts, unless the set says what it opens."""
+    folder = READERS["kmnist"](data)
+    (folder / "more" / "deep").mkdir(parents=True)
+    (folder / "more" / "deep" / "a.txt").write_text("a")
+    spec = DATASETS["kmnist"]
+    monkeypatch.setitem(DATASETS._items, "kmnist", replace(spec, files=(*spec.files, "more")))
+    stamp = load_dataset("kmnist", data).stamp
+    assert wcll.datasets.same_data("kmnist", {stamp}, data)
+    (folder / "more" / "deep" / "a.txt").write_text("b")
+    assert not wcll.datasets.same_data("kmnist", {stamp}, data)
+
+
 def test_packed_and_unpacked_files_are_the_same_data(data):
     folder = write_idx(data / "mnist")
     stamp = load_dataset("mnist", data).stamp
@@ -219,6 +233,6 @@ def test_files_that_change_while_they_are_read(data, monkeypatch):
         write_idx(folder)
         return content
 
-    monkeypatch.setitem(DATASETS._items, "mnist", type(spec)(**{**vars(spec), "read": slow}))
+    monkeypatch.setitem(DATASETS._items, "mnist", replace(spec, read=slow))
     with pytest.raises(InputError, match="files that stay as they are while they are read"):
         load_dataset("mnist", data)

@@ -47,13 +47,15 @@ class DatasetSpec:
     downloads: tuple[Download, ...] = ()
     remedy: str = ""  #: what to do where nothing can be downloaded
     installed: str = ""
-    opens: Callable[[Path], list[Path]] | None = None  #: what ``read`` reads, if it is more than ``files``
+    opens: Callable[[Path], list[Path]] | None = None  #: the files that ``read`` reads, if not just ``files``
 
     def paths(self, folder: Path) -> list[Path]:
         """Every file that is read from the folder."""
         if self.opens is not None:
             return self.opens(folder)
-        return [path for path in (located(folder, name) for name in self.files) if path is not None]
+        found = [path for path in (located(folder, name) for name in self.files) if path is not None]
+        inside = [path for place in found if place.is_dir() for path in place.rglob("*") if path.is_file()]
+        return [path for path in found if not path.is_dir()] + inside
 
     def find(self, folders: Sequence[Path]) -> Path | None:
         """The first place that has every file.

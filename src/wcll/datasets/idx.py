@@ -36,7 +36,7 @@ def read_idx(path: Path, n_axes: int) -> NDArray[np.uint8]:
         array = read_raw(file, size)
         found = len(array) + len(file.read(1))
     if found != size:
-        raise InputError(str(path), f"{size} bytes after its header", found)
+        raise InputError(str(path), f"{size} bytes after its header", f"{found}{' or more' * (found > size)}")
     return array.reshape(shape)
 
 
