@@ -17,7 +17,7 @@ def test_what_is_no_plain_file_is_not_replaced(tmp_path, kind):
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "device":
-        path.symlink_to("/dev/null")
+        path.symlink_to("/dev/urandom")
     elif kind == "folder":
         path.mkdir()
     with pytest.raises(InputError, match="--out: expected a file"):

@@ -138,7 +138,7 @@ def test_what_is_no_file_is_one_line(name, kind, tmp_path, monkeypatch):
             with socket.socket(socket.AF_UNIX) as end:
                 end.bind(path.name)  # a whole path may be too long
         elif kind == "device":
-            path.symlink_to("/dev/zero")
+            path.symlink_to("/dev/urandom")
         else:
             path.symlink_to(path if kind == "loop" else "nowhere")
         message = error(name, tmp_path)

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,17 @@ def read_images(paths: Sequence[Path], colour: bool | None = None) -> NDArray[np
         check_memory(str(paths[0]), f"{len(paths)} images of its size", need)
         images = np.empty((len(paths), *shape), np.uint8)
 
-        def decode(image: Any) -> NDArray[np.uint8]:
-            if image.size != size:
+        def decode(i: int, image: Any) -> None:
+            if image.size != size:  # before it is decoded: it may be large
                 expected = f"an image of {_pixels(size)} as {paths[0].name}"
-                raise InputError(image.filename, expected, _pixels(image.size))
-            pixels: NDArray[np.uint8] = np.asarray(image.convert("RGB" if colour else "L"))
-            return pixels.transpose(2, 0, 1) if colour else pixels
+                raise InputError(str(paths[i]), expected, _pixels(image.size))
+            pixels = np.asarray(image.convert("RGB" if colour else "L"))
+            pixels = pixels.transpose(2, 0, 1) if colour else pixels
+            if pixels.shape != shape:
+                raise ValueError(f"pixels of shape {pixels.shape} where its header says {shape}")
+            images[i] = pixels
 
-        def fill(i: int) -> None:
-            images[i] = _opened(paths[i], decode)
-
-        list(pool.map(fill, range(len(paths))))
+        list(pool.map(lambda i: _opened(paths[i], partial(decode, i)), range(len(paths))))
     return images
 
 
