@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcll.checks import InputError, IntArray
-from wcll.datasets.base import Content, Split, check_names, in_order, in_words
+from wcll.datasets.base import Content, Split, check_names, in_order, some_names
 from wcll.datasets.npy import read_npy
 from wcll.memory import check_memory
 from wcll.reading import check_file
@@ -96,7 +96,7 @@ def _labels(path: Path, arrays: Arrays) -> tuple[tuple[str, ...], dict[str, IntA
     classes = tuple(map(str, arrays["classes"].ravel()))
     check_names(path, classes)
     if len(set(classes)) != len(classes):
-        raise InputError(str(path), "different names in classes", in_words(classes))
+        raise InputError(str(path), "different names in classes", some_names(classes))
     positions = tuple(map(str, range(len(classes))))
     names = {name: classes if y.dtype.kind == "U" else positions for name, y in found.items()}
     return classes, {name: _indices(path, name, y, names[name]) for name, y in found.items()}
@@ -106,7 +106,7 @@ def _indices(path: Path, name: str, y: NDArray[Any], labels: tuple[str, ...]) ->
     number = {label: k for k, label in enumerate(labels)}
     values, inverse = np.unique(y, return_inverse=True)
     if unknown := [str(value) for value in values if str(value) not in number]:
-        raise InputError(str(path), f"labels in {name} among {in_words(labels)}", unknown[0])
+        raise InputError(str(path), f"labels in {name} among {some_names(labels)}", unknown[0])
     return np.array([number[str(value)] for value in values], np.int64)[inverse]
 
 

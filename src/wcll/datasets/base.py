@@ -103,10 +103,10 @@ def check_names(path: Path, names: Sequence[str]) -> None:
             raise InputError(str(path), "names of classes that are text, none of them blank", repr(name))
 
 
-def in_words(names: Sequence[str]) -> str:
+def some_names(names: Sequence[str]) -> str:
     """Names in a sentence: the first ones, if there are many.
 
-    >>> in_words(["a", "b"]), in_words(list("abcdefghijklmn"))
+    >>> some_names(["a", "b"]), some_names(list("abcdefghijklmn"))
     ('a, b', 'a, b, c, d, e, f, g, h, i, j and 4 more')
     """
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""

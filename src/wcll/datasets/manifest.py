@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from wcll.checks import InputError
-from wcll.datasets.base import Content, Split, in_order, in_words
+from wcll.datasets.base import Content, Split, in_order, some_names
 from wcll.datasets.entries import DATASETS, Counts, DatasetSpec
 from wcll.datasets.images import read_images
 from wcll.datasets.tables import check_table, text_array
@@ -24,11 +24,11 @@ def read_manifest(folder: Path, classes: Sequence[str] | None = None) -> Content
     rows = _rows(path)
     labels = [row["label"] for row in rows]
     names = tuple(classes) if classes is not None else in_order(labels)
-    if unknown := [i for i, label in enumerate(labels) if label not in names]:
-        got = f"{labels[unknown[0]]!r} for {rows[unknown[0]]['path']}"
-        raise InputError(str(path), f"labels among {in_words(names)}", got)
-    paths = _images(folder, rows)
     number = {name: k for k, name in enumerate(names)}
+    if unknown := [i for i, label in enumerate(labels) if label not in number]:
+        got = f"{labels[unknown[0]]!r} for {rows[unknown[0]]['path']}"
+        raise InputError(str(path), f"labels among {some_names(names)}", got)
+    paths = _images(folder, rows)
     groups = text_array(path, [row["case"] for row in rows]) if "case" in rows[0] else None
     y = np.array([number[label] for label in labels], np.int64)
     return Content(names, Split(read_images(paths), y, groups), None)
