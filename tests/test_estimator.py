@@ -667,6 +667,7 @@ def with_value(value):
         (lambda: label_free_accuracy(Y, np.full(12, -1), uniform_transition(3)), "predicted: expected class indices from 0, got -1"),
         (lambda: complementary_log_likelihood(Y, np.full((12, 3), 2.0), uniform_transition(3)), "rows of probabilities that sum to 1.*logits need a softmax"),
         (lambda: label_free_confusion(np.eye(3), Belief.of(None, [1, 1, 1]), draws=0), "draws: expected a whole number from 1, got 0"),
+        (lambda: quick(model={"name": "mlp", "hidden": 10**12}).fit(X, Y), "model: expected at most .* got 3000000000000 parameters"),
         (lambda: quick(max_epochs=0).fit(X, Y), "max_epochs: expected a whole number from 1, got 0"),
         (lambda: quick(max_epochs=2.5).fit(X, Y), "max_epochs: expected a whole number from 1, got 2.5"),
         (lambda: quick(batch_size=0).fit(X, Y), "batch_size: expected a whole number from 1, got 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
 from types import ModuleType
@@ -160,11 +161,26 @@ def non_negative(argument: str, value: Any) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
+    """A real number that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # of a whole number that is too large
+        return False
 
 
 def whole(argument: str, value: Any) -> int:
-    """A whole number from 1."""
+    """A whole number from 1, of at most 64 bits."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(argument, "a whole number from 1", repr(value))
+    if value >= 2**63:
+        raise InputError(argument, "a whole number of at most 64 bits", "a larger one")
     return int(value)
+
+
+def share(argument: str, value: Any) -> float:
+    """A number from 0 to below 1."""
+    if not _is_number(value) or not 0 <= value < 1:
+        raise InputError(argument, "a share from 0 to below 1", value)
+    return float(value)

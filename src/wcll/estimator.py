@@ -37,7 +37,7 @@ from wcll.labels import Belief
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
-from wcll.models import ModelChoice, RunStack, UserStack, build_model, predict_logits
+from wcll.models import ModelChoice, RunStack, UserStack, build_model, check_size, predict_logits
 from wcll.models.stack import named
 from wcll.persistence import plain_setting, read_model, write_model
 from wcll.streams import stream_seed
@@ -226,6 +226,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             samples = samples.split()
         new._start(samples, spec, go_on, part)
         training = new._training(len(new.classes_), epochs, go_on)
+        check_size(training.model, samples.features.shape[1:], training.n_classes, dtype=training.dtype)
         own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
         with torch_threads(1 if training.family.small else None) as threads:
             engine = make_engine([new._run_group(samples, spec, options, training.dtype)], training, plain=own)

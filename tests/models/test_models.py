@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from wcll.checks import InputError
-from wcll.models import MODELS, build_model, predict_logits
+from wcll.models import MLP, MODELS, build_model, check_size, outline_model, predict_logits
 from wcll.models.counters import counter_uniform, philox, stream_keys
 from wcll.models.layers import RunDropout, prepare_dropouts
 
@@ -97,6 +97,11 @@ def test_a_model_of_a_users_own():
         (lambda: build_model("cnn9", (64,), 3, [0]), r"X: expected images of shape \(n, channels, height, width\)"),
         (lambda: build_model("cnn9", (1, 4, 4), 3, [0]), "images of at least 8 x 8 pixels"),
         (lambda: build_model(torch.nn.Linear(4, 3), (4,), 3, [0, 1]), "a named model to train several runs together"),
+        (lambda: build_model({"name": "mlp", "dropout": "x"}, (4,), 3, [0]), "dropout: expected a share from 0 to below 1, got x"),
+        (lambda: build_model({"name": "mlp", "dropout": True}, (4,), 3, [0]), "dropout: expected a share from 0 to below 1, got True"),
+        (lambda: build_model({"name": "mlp", "layers": 10**9}, (4,), 3, [0]), "layers: expected at most 1000, got 1000000000"),
+        (lambda: build_model({"name": "mlp", "hidden": 10**5000}, (4,), 3, [0]), "hidden: expected a whole number of at most 64 bits"),
+        (lambda: build_model({2: 3, "a": 4}, (4,), 3, [0]), "model: expected a 'name' among its options"),
         (lambda: build_model(lambda *_: 3, (4,), 3, [0]), "a function that returns a torch module"),
         (lambda: build_model(torch.nn.Linear(4, 2), (4,), 3, [0])(torch.zeros(1, 4)), r"outputs of shape \(n, 3\)"),
     ],
@@ -104,6 +109,58 @@ def test_a_model_of_a_users_own():
 def test_one_clear_line(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+HUGE = [
+    ({"name": "mlp", "hidden": 10**12}, (3,)),
+    ({"name": "mlp", "hidden": 10**9, "layers": 1000}, (3,)),
+    ({"name": "mlp", "hidden": 2**62, "layers": 9}, (3,)),
+    ({"name": "cnn9", "width": 10**9}, (1, 8, 8)),
+    ({"name": "resnet18", "width": 10**9}, (1, 8, 8)),
+    ("linear", (10**13,)),
+]
+
+
+@pytest.mark.parametrize(("model", "shape"), HUGE, ids=str)
+def test_models_that_do_not_fit_are_one_line_before_memory_is_taken(model, shape):
+    for make in (check_size, outline_model, lambda *given: build_model(*given, [0])):
+        with pytest.raises(
+            InputError,
+            match=r"model: expected at most .* which is free, got .* parameters.* of .*B; choose a smaller one",
+        ):
+            make(model, shape, 3)
+
+
+def test_memory_is_that_of_all_runs_in_their_precision(monkeypatch):
+    """A table of 10 features and 5 classes: 55 numbers, of which training keeps four arrays."""
+    runs, dtype = 3, torch.float64
+    need = 4 * runs * 55 * 8
+    monkeypatch.setattr("wcll.memory.free_memory", lambda: need)
+    check_size("linear", (10,), 5, runs, dtype)
+    monkeypatch.setattr("wcll.memory.free_memory", lambda: need - 1)
+    with pytest.raises(InputError, match=r"model: expected .* got 165 parameters and what trains them of 5.28 kB"):
+        check_size("linear", (10,), 5, runs, dtype)
+    check_size("linear", (10,), 5, runs, torch.float32)
+    check_size(torch.nn.Linear(10, 5), (10,), 5)  # a user's own has its memory already
+    monkeypatch.setattr("wcll.memory.free_memory", lambda: 1)
+    with pytest.raises(InputError, match="model: expected at most 1 B"):
+        MLP((3,), 4, [0])  # whoever makes it
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("linear", (7,)), ("mlp", (7,)), ("cnn9", (3, 8, 8)), ("resnet18", (1, 9, 9))]
+)
+def test_an_outline_has_the_shapes_and_no_memory(name, shape):
+    outline, model = (
+        outline_model(name, shape, 4, [0, 1], torch.float64),
+        build_model(name, shape, 4, [0, 1], torch.float64),
+    )
+    described = [{k: (t.shape, t.dtype) for k, t in one.state_dict().items()} for one in (outline, model)]
+    assert described[0] == described[1]
+    assert all(tensor.is_meta for tensor in outline.state_dict().values())
+    outline.load_state_dict(model.state_dict(), assign=True)
+    x = torch.rand(5, *shape, dtype=torch.float64)
+    assert torch.equal(predict_logits(outline, x), predict_logits(model, x))
 
 
 def test_every_model_is_registered():

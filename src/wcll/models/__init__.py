@@ -10,9 +10,11 @@ from wcll.models.stack import (
     Shape,
     UserStack,
     build_model,
+    check_size,
     family_of,
+    outline_model,
     predict_logits,
 )
 
 __all__ = ["CNN9", "MLP", "MODELS", "Family", "Linear", "ModelChoice", "ResNet18", "RunStack", "Shape", "UserStack"]
-__all__ += ["build_model", "family_of", "predict_logits"]
+__all__ += ["build_model", "check_size", "family_of", "outline_model", "predict_logits"]

@@ -7,9 +7,11 @@ from math import prod
 
 from torch import Tensor, nn
 
-from wcll.checks import whole
+from wcll.checks import InputError, whole
 from wcll.models.layers import Draws, RunDropout, RunLinear
 from wcll.models.stack import MODELS, Family, RunStack, Shape
+
+MOST_LAYERS = 1000  #: hidden ones; each is a module, which takes time and memory even if it is narrow
 
 
 @MODELS.add("linear")
@@ -38,7 +40,9 @@ class MLP(RunStack):
         self, draws: Draws, shape: Shape, n_classes: int, *, hidden: int = 500, layers: int = 1, dropout: float = 0.0
     ) -> None:
         """``layers`` layers of ``hidden`` units, and the output."""
-        widths = [prod(shape), *[whole("hidden", hidden)] * whole("layers", layers)]
+        if whole("layers", layers) > MOST_LAYERS:
+            raise InputError("layers", f"at most {MOST_LAYERS}", layers)
+        widths = [prod(shape), *[whole("hidden", hidden)] * layers]
         self.hidden = nn.ModuleList(RunLinear(draws, a, b) for a, b in pairwise(widths))
         self.dropouts = nn.ModuleList(RunDropout(draws.seeds, dropout, layer) for layer in range(layers))
         self.output = RunLinear(draws, hidden, n_classes)

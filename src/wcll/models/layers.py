@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wcll.checks import InputError
+from wcll.checks import share
+from wcll.memory import check_memory
 from wcll.models.counters import counter_uniform, stream_keys
 from wcll.streams import stream
 
@@ -29,12 +29,34 @@ class Draws:
     def uniform(self, *shape: int, fan_in: int) -> nn.Parameter:
         """U(-b, b) with b = 1 / sqrt(fan_in), torch's default for linear and convolutional layers: (runs, *shape)."""
         bound = 1 / math.sqrt(fan_in)
-        runs = np.stack([generator.uniform(-bound, bound, shape) for generator in self.generators])
-        return nn.Parameter(torch.as_tensor(runs, dtype=self.dtype))
+        runs = torch.empty(len(self.seeds), *shape, dtype=self.dtype)
+        for run, generator in zip(runs, self.generators, strict=True):
+            run.copy_(torch.from_numpy(generator.uniform(-bound, bound, shape)))
+        return nn.Parameter(runs)
 
     def constant(self, value: float, *shape: int) -> nn.Parameter:
         """The same value everywhere: (runs, *shape)."""
-        return nn.Parameter(torch.full((len(self.generators), *shape), value, dtype=self.dtype))
+        return nn.Parameter(torch.full((len(self.seeds), *shape), value, dtype=self.dtype))
+
+
+class Outline(Draws):
+    """Shapes without values, on torch's meta device: how much a model takes is known before it is taken."""
+
+    def __init__(self, seeds: Sequence[int], dtype: torch.dtype) -> None:
+        self.seeds, self.dtype = seeds, dtype
+        self.numbers = 0  #: of all runs, so far
+
+    def uniform(self, *shape: int, fan_in: int) -> nn.Parameter:
+        """The shape alone."""
+        return self.constant(0.0, *shape)
+
+    def constant(self, value: float, *shape: int) -> nn.Parameter:
+        """The shape alone; an error if all so far, and the float64 that one run is drawn in, would not fit."""
+        own = math.prod(shape)
+        self.numbers += len(self.seeds) * own
+        size = self.numbers * self.dtype.itemsize + 8 * own
+        check_memory("model", f"{self.numbers} parameters", size, "choose a smaller one")
+        return nn.Parameter(torch.empty(len(self.seeds), *shape, dtype=self.dtype, device="meta"))
 
 
 class RunLinear(nn.Module):
@@ -101,9 +123,7 @@ class RunDropout(nn.Module):
 
     def __init__(self, seeds: Sequence[int], rate: float, layer: int) -> None:
         super().__init__()
-        if not 0 <= rate < 1:
-            raise InputError("dropout", "a share from 0 to below 1", rate)
-        self.rate, self.layer = rate, layer
+        self.rate, self.layer = share("dropout", rate), layer
         self.register_buffer("keys", stream_keys(list(seeds), "dropout"), persistent=False)
 
     def forward(self, x: Tensor, step: int | Tensor) -> Tensor:

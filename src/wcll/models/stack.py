@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from wcll.checks import InputError, InputTypeError, choice
-from wcll.models.layers import Draws
+from wcll.memory import check_memory
+from wcll.models.layers import Draws, Outline
 from wcll.registry import Functions
 from wcll.streams import stream_seed
 
@@ -48,11 +49,21 @@ class RunStack(nn.Module, ABC):
     family: ClassVar[Family]
 
     def __init__(
-        self, input_shape: Shape, n_classes: int, seeds: Sequence[int], dtype: torch.dtype = torch.float32, **more: Any
+        self,
+        input_shape: Shape,
+        n_classes: int,
+        seeds: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+        *,
+        outline: bool = False,
+        **more: Any,
     ) -> None:
+        """Build the layers, once it is known that they fit; an ``outline`` has shapes and takes no memory."""
         super().__init__()
         self.n_runs = len(seeds)
-        self.build(Draws(seeds, dtype), input_shape, n_classes, **more)
+        self.build(Outline(seeds, dtype), input_shape, n_classes, **more)
+        if not outline:
+            self.build(Draws(seeds, dtype), input_shape, n_classes, **more)
 
     @abstractmethod
     def build(self, draws: Draws, shape: Shape, n_classes: int) -> None:
@@ -108,10 +119,7 @@ def build_model(
     is called under the seed of the run.
     """
     if isinstance(model, str | dict):
-        name, options = named(model, "model")
-        for option in options:
-            choice(f"option of model {name!r}", option, MODELS.options(name))
-        return MODELS[name](input_shape, n_classes, seeds, dtype, **options)
+        return _named_model(model, input_shape, n_classes, seeds, dtype)
     if not callable(model):
         raise InputTypeError("model", "a name, a torch module or a function that makes one", type(model).__name__)
     if len(seeds) != 1:
@@ -124,6 +132,49 @@ def build_model(
     if not isinstance(made, nn.Module):
         raise InputError("model", "a function that returns a torch module", type(made).__name__)
     return UserStack(made, n_classes).to(dtype)
+
+
+def outline_model(
+    model: str | dict[str, Any],
+    input_shape: Shape,
+    n_classes: int,
+    seeds: Sequence[int] = (0,),
+    dtype: torch.dtype = torch.float32,
+) -> RunStack:
+    """A named model on torch's meta device: its names, shapes and dtypes, and nothing that takes memory.
+
+    >>> {name: tuple(tensor.shape) for name, tensor in outline_model("linear", (4,), 3).state_dict().items()}
+    {'layer.weight': (1, 3, 4), 'layer.bias': (1, 3)}
+    """
+    return _named_model(model, input_shape, n_classes, seeds, dtype, outline=True)
+
+
+def check_size(
+    model: ModelChoice, input_shape: Shape, n_classes: int, runs: int = 1, dtype: torch.dtype = torch.float32
+) -> None:
+    """Fail, before memory is taken, if so many runs of a model cannot be trained: each keeps four arrays a parameter.
+
+    Those are its value, its gradient and Adam's two moments. Of a user's own module nothing is known.
+    """
+    if isinstance(model, str | dict):
+        each = sum(p.numel() for p in outline_model(model, input_shape, n_classes, dtype=dtype).parameters())
+        what = f"{runs * each} parameters and what trains them"
+        check_memory("model", what, 4 * runs * each * dtype.itemsize, "choose a smaller one")
+
+
+def _named_model(
+    model: str | dict[str, Any],
+    input_shape: Shape,
+    n_classes: int,
+    seeds: Sequence[int],
+    dtype: torch.dtype,
+    *,
+    outline: bool = False,
+) -> RunStack:
+    name, options = named(model, "model")
+    for option in options:
+        choice(f"option of model {name!r}", option, MODELS.options(name))
+    return MODELS[name](input_shape, n_classes, seeds, dtype, outline=outline, **options)
 
 
 def family_of(model: ModelChoice) -> Family:
@@ -150,7 +201,7 @@ def named(value: str | dict[str, Any], argument: str) -> tuple[str, dict[str, An
         return value, {}
     options = dict(value)
     if "name" not in options:
-        raise InputError(argument, "a 'name' among its options", sorted(options))
+        raise InputError(argument, "a 'name' among its options", sorted(map(str, options)))
     return options.pop("name"), options
 
 

@@ -10,7 +10,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from wcll.models import RunStack, Shape, build_model
+from wcll.models import RunStack, Shape, build_model, outline_model
 from wcll.training.batches import batches
 from wcll.training.runs import RunGroup, Training
 
@@ -136,13 +136,15 @@ def network_need(x: Tensor, training: Training, n_others: int, n_evaluated: int)
 
 def _size(training: Training, shape: Shape) -> tuple[int, int, int]:
     """Parameters of one run, and of one sample the activations: of all layers, and of the largest."""
-    model = build_model(training.model, shape, training.n_classes, [0], torch.float32)
+    named = isinstance(training.model, str | dict)
+    make = outline_model if named else build_model  # a user's own has its memory already
+    model = make(training.model, shape, training.n_classes, [0], torch.float32)  # type: ignore[arg-type]
     sizes: list[int] = []
     for module in model.modules():
         if not list(module.children()):
             module.register_forward_hook(lambda _, __, output: sizes.append(output.numel()))
     with torch.no_grad():
-        model.eval()(torch.zeros(1, *shape))
+        model.eval()(torch.zeros(1, *shape, device="meta" if named else None))
     return sum(p.numel() for p in model.parameters()), sum(sizes), max(sizes)
 
 
