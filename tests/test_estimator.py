@@ -593,7 +593,7 @@ def test_damaged_tampered_and_foreign_files_are_refused(tmp_path, iris):
             with pytest.raises(InputError, match=message) as caught:
                 ComplementaryClassifier.load(tmp_path / "bad")
             assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="which is not a file"):
+    with pytest.raises(InputError, match="expected a saved model, got No such file"):
         ComplementaryClassifier.load(tmp_path / "nope")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping, Set
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -15,10 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from wcll.errors import InputError as InputError
 from wcll.errors import InputTypeError as InputTypeError
 from wcll.errors import MissingExtraError as MissingExtraError
+from wcll.memory import check_memory
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+SMALLEST = 1e-200  #: sums below it, or above its inverse, lose what is divided by them
 
 
 def choice(argument: str, value: str, allowed: Iterable[str]) -> str:
@@ -26,9 +30,20 @@ def choice(argument: str, value: str, allowed: Iterable[str]) -> str:
     names = list(allowed)
     if isinstance(value, str) and value in names:
         return value
-    near = get_close_matches(str(value), names, n=1)
+    near = get_close_matches(value, names, n=1) if isinstance(value, str) and len(value) < 100 else []
     remedy = f"did you mean {near[0]!r}?" if near else ""
-    raise InputError(argument, "one of " + ", ".join(map(repr, names)), repr(value), remedy)
+    shown = repr(value) if isinstance(value, str) else value
+    raise InputError(argument, "one of " + ", ".join(map(repr, names)), shown, remedy)
+
+
+def entry(plain: Any, name: str, kind: Any) -> Any:
+    """An entry of what was read from a file, if it is there and of its kind."""
+    words = f"an entry of type {getattr(kind, '__name__', kind)}"
+    if not isinstance(plain, dict) or name not in plain:
+        raise InputError(name, words, "no such entry")
+    if not isinstance(plain[name], kind) or (isinstance(plain[name], bool) and kind is not bool):
+        raise InputTypeError(name, words, type(plain[name]).__name__)
+    return plain[name]
 
 
 def extra(module: str, name: str) -> ModuleType:
@@ -49,20 +64,61 @@ def finite_array(argument: str, values: ArrayLike, shape: tuple[int, ...]) -> Fl
     return array
 
 
-def numeric(argument: str, values: ArrayLike) -> FloatArray:
-    """A float64 array, or an error that says what came instead."""
+def as_array(argument: str, values: Any, expected: str = "an array or a list") -> NDArray[Any]:
+    """Anything like an array as a plain one of NumPy's; an error where something would be lost on the way.
+
+    Refused are text, mappings and sets, masked entries, sparse arrays and tensors, tensors without data, rows of
+    different lengths.
+    """
+    if type(values) is np.ndarray:
+        return values
+    if values is None or isinstance(values, str | bytes | Mapping | Set) or hasattr(values, "toarray"):
+        raise InputTypeError(argument, expected, type(values).__name__)
     unmasked(argument, values)
+    torch = sys.modules.get("torch")
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputTypeError(argument, "numbers", getattr(values, "dtype", type(values).__name__)) from None
+        if torch is not None and isinstance(values, torch.Tensor):
+            return _of_tensor(argument, values)
+        return np.asarray(values)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a user's type raises
+        raise InputTypeError(argument, "an array, or rows of one length", f"{type(values).__name__}: {error}") from None
 
 
 def unmasked(argument: str, values: Any) -> None:
     """Fail where values are masked: as plain arrays they would count as what is below the mask."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
-        raise InputError(argument, "a value everywhere", f"a masked one in row {row}", "drop such rows")
+    if _has_masked(values):
+        raise InputError(argument, "an array without masked entries", "masked ones", "fill or drop them")
+
+
+def _has_masked(values: Any) -> bool:
+    if isinstance(values, np.ma.MaskedArray):
+        return bool(np.ma.is_masked(values))
+    nested = (list, tuple, np.ma.MaskedArray)
+    return isinstance(values, list | tuple) and any(_has_masked(part) for part in values if isinstance(part, nested))
+
+
+def _of_tensor(argument: str, tensor: Any) -> NDArray[Any]:
+    """A torch tensor's numbers; those that NumPy has no type for, such as bfloat16, are wider afterwards."""
+    if tensor.is_meta or tensor.is_nested or tensor.is_quantized or "strided" not in str(tensor.layout):
+        kind = "no data" if tensor.is_meta else "nested" if tensor.is_nested else f"{tensor.dtype}, {tensor.layout}"
+        raise InputTypeError(argument, "a dense tensor with data", kind)
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+    narrow = plain.is_floating_point() and plain.dtype.itemsize < 4
+    array: NDArray[Any] = (plain.float() if narrow else plain).numpy()
+    return array
+
+
+def numeric(argument: str, values: ArrayLike) -> FloatArray:
+    """A float64 array, or an error that says what came instead; neither text nor truth values are numbers."""
+    array = as_array(argument, values, "numbers")
+    if array.dtype == object and all(map(_is_number, array.ravel())):
+        array = np.array(array, dtype=np.float64)  # of Python's own numbers
+    if array.dtype.kind not in "iuf":
+        raise InputTypeError(argument, "numbers", getattr(values, "dtype", type(values).__name__))
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, which is seen
+        return array.astype(np.float64, copy=False)
 
 
 def class_weights_array(argument: str, values: ArrayLike, n_classes: int) -> FloatArray:
@@ -72,6 +128,15 @@ def class_weights_array(argument: str, values: ArrayLike, n_classes: int) -> Flo
         raise InputError(argument, "no negative weight", f"{array.min():g} for class {array.argmin()}")
     if not array.any():
         raise InputError(argument, "at least one positive weight", "all zero")
+    return check_sum(argument, array)
+
+
+def check_sum(argument: str, array: FloatArray) -> FloatArray:
+    """Numbers from 0 whose sum can be divided by."""
+    with np.errstate(over="ignore"):
+        total = float(array.sum())
+    if not SMALLEST < total < 1 / SMALLEST:
+        raise InputError(argument, f"numbers whose sum is between {SMALLEST:g} and {1 / SMALLEST:g}", f"{total:g}")
     return array
 
 
@@ -90,19 +155,20 @@ def sample_weights(values: ArrayLike | None, n: int) -> FloatArray:
     weight = finite_array("sample_weight", values, (n,))
     if (weight < 0).any() or not weight.any():
         raise InputError("sample_weight", "non-negative numbers, not all zero", f"a minimum of {weight.min():g}")
-    return weight
+    return check_sum("sample_weight", weight)
 
 
 def transition_matrix(values: ArrayLike, n_classes: int | None = None) -> FloatArray:
     """A row-stochastic matrix ``Q[y, ybar] = P(ybar | y)``, rescaled so that every row sums to 1 exactly."""
     matrix = numeric("transition", values)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError("transition", "a square matrix", f"shape {matrix.shape}")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+        raise InputError("transition", "a square matrix of at least two classes", f"shape {matrix.shape}")
     if n_classes is not None and len(matrix) != n_classes:
         raise InputError("transition", f"a {n_classes} x {n_classes} matrix", f"{len(matrix)} x {len(matrix)}")
     if not np.isfinite(matrix).all() or (matrix < 0).any():
         raise InputError("transition", "probabilities", "negative, NaN or infinite entries")
-    sums = matrix.sum(axis=1)
+    with np.errstate(over="ignore"):
+        sums = matrix.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > 1e-6:
         found = f"{sums[worst]:g} in row {worst}"
@@ -124,8 +190,9 @@ def inverse_transition(values: ArrayLike, n_classes: int | None = None) -> Float
 
 def class_indices(argument: str, values: ArrayLike, n_classes: int | None = None) -> IntArray:
     """0-based class indices of shape (n,)."""
-    unmasked(argument, values)
-    array = np.asarray(values)
+    array = as_array(argument, values)
+    if n_classes is not None:
+        check_memory("n_classes", f"counts of {whole('n_classes', n_classes)} classes", 8 * n_classes)
     if array.ndim != 1:
         raise InputError(argument, "one class index a sample, shape (n,)", f"shape {array.shape}")
     if array.size == 0:
@@ -135,9 +202,17 @@ def class_indices(argument: str, values: ArrayLike, n_classes: int | None = None
     low, high = array.min(), array.max()
     if low < 0:
         raise InputError(argument, "class indices from 0", int(low), "class ids are 0-based")
-    if n_classes is not None and high >= n_classes:
-        raise InputError(argument, f"class indices below {n_classes}", int(high), "class ids are 0-based")
+    if high >= (2**63 if n_classes is None else n_classes):
+        raise InputError(argument, f"class indices below {n_classes or 2**63}", int(high), "class ids are 0-based")
     return array.astype(np.int64, copy=False)
+
+
+def matrix_size(n_classes: Any) -> int:
+    """A number of classes, from 2, of which some matrices fit into memory."""
+    if whole("n_classes", n_classes) < 2:
+        raise InputError("n_classes", "at least 2", n_classes)
+    check_memory("n_classes", f"matrices of {n_classes} classes", 5 * 8 * int(n_classes) ** 2)
+    return int(n_classes)
 
 
 def same_length(first: str, n_first: int, second: str, n_second: int) -> None:

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from os import PathLike
 from typing import Any, Self
 
@@ -37,9 +38,9 @@ from wcll.labels import Belief
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
-from wcll.models import ModelChoice, RunStack, UserStack, build_model, check_size, predict_logits
+from wcll.models import ModelChoice, RunStack, UserStack, check_size, outline_model, predict_logits
 from wcll.models.stack import named
-from wcll.persistence import plain_setting, read_model, write_model
+from wcll.persistence import Saved, check_finite, open_model, plain_setting, write_model
 from wcll.streams import stream_seed
 from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
 
@@ -406,14 +407,16 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             "classes_dtype": self.classes_.dtype.str,
             "input_shape": list(getattr(self, "image_shape_", [self.n_features_in_])),
             "image_bytes": bool(getattr(self, "image_bytes_", False)),
-            "fitted": {**self.fitted_, "model": settings["model"]},
+            "fitted": {**self.fitted_, "model": plain_setting("model", self.fitted_["model"])},
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "belief": self.belief_.to_dict(),
             "weights": self.weights_ and self.weights_.to_dict(),
             "label_totals": self.label_totals_.tolist(),
             "history": self.history_,
         }
-        write_model(path, self.network_.state_dict(), header)
+        tensors = self.network_.state_dict()
+        check_finite("model", tensors)
+        write_model(path, tensors, header)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -421,28 +424,23 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
         It predicts as it did; training goes on with a fresh optimiser.
         """
-        header, tensors = read_model(path)
-        self = cls(**header["settings"])
-        self.classes_ = np.array(header["classes"], dtype=header["classes_dtype"])
-        self.n_features_in_ = int(np.prod(header["input_shape"]))
-        if len(header["input_shape"]) > 1:
-            self.image_shape_, self.image_bytes_ = tuple(header["input_shape"]), header["image_bytes"]
-        if header["feature_names"]:
-            self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-        self.weights_ = header["weights"] and ClassWeights.from_dict(header["weights"])
-        self.label_totals_ = np.array(header["label_totals"])
-        if "belief" in header:
-            belief = Belief.from_dict(header["belief"])
-        else:  # a file of before sources were kept
-            belief = Belief.given(header["transition"], self.label_totals_)
-        self.belief_, self.transition_ = belief.with_weights(self.weights_), belief.transition
-        self.history_, self.n_iter_ = header["history"], len(header["history"])
-        self.fitted_ = header["fitted"]
-        dtype, device = dtype_and_device(self.dtype, self.device)
-        self.seed_, self.state_ = seed_of(self.random_state), {}
-        shape = tuple(header["input_shape"])
-        self.network_ = build_model(self.model, shape, len(self.classes_), [self.seed_], dtype).to(device)
-        self.network_.load_state_dict(tensors)
+        with open_model(path) as file:
+            saved = Saved.of(file.header, cls._get_param_names())
+            self = cls(**saved.settings)
+            dtype, device = dtype_and_device(saved.fitted["dtype"], self.device)
+            self.seed_, self.state_ = seed_of(self.random_state), {}
+            network = outline_model(saved.fitted["model"], saved.input_shape, len(saved.classes), [self.seed_], dtype)
+            tensors = file.read(network.state_dict())
+            check_finite("tensors", tensors)
+        network.load_state_dict(tensors, assign=True)
+        self.network_, self.fitted_, self.classes_ = network.to(device), saved.fitted, saved.classes
+        self.n_features_in_ = prod(saved.input_shape)
+        if len(saved.input_shape) > 1:
+            self.image_shape_, self.image_bytes_ = saved.input_shape, saved.image_bytes
+        if saved.feature_names:
+            self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+        self.label_totals_, self.history_, self.n_iter_ = saved.label_totals, saved.history, len(saved.history)
+        self.belief_, self.transition_, self.weights_ = saved.belief, saved.belief.transition, saved.belief.weights
         return self
 
     # Settings

@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from wcll.checks import FloatArray, InputError, InputTypeError
 from wcll.labels.draw import to_pairs
 from wcll.labels.names import NamedLabels, encode_labels
+from wcll.streams import whole_seed
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -114,8 +115,8 @@ class Samples:
 
 def seed_of(random_state: Any) -> int:
     """A seed from an integer, a generator of NumPy's either kind, or fresh entropy."""
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    if random_state is None or isinstance(random_state, np.random.RandomState) or random_state is np.random:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    return whole_seed(random_state)

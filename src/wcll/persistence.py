@@ -4,21 +4,44 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from wcll.atomic import replacing
-from wcll.checks import InputError
+from wcll.checks import (
+    FloatArray,
+    InputError,
+    InputTypeError,
+    choice,
+    class_weights_array,
+    entry,
+    transition_matrix,
+    whole,
+)
+from wcll.labels import Belief, ClassWeights
+from wcll.labels.names import class_names
+from wcll.losses.spec import Link
+from wcll.memory import check_memory
+from wcll.reading import check_file
 
 FORMAT = "wcll-model-1"
+DTYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "I32": torch.int32, "I16": torch.int16}
+DTYPES |= {"I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
+HISTORY = {"epoch": int, "loss": float, "seconds": float}  #: what is kept of an epoch; a loss may be NaN
+PARSED = 30  #: bytes that a character of JSON may take once it is read
+MOST_AXES, LONGEST = 60, 2**40  #: of a sample: what arrays can have, and more than any has
 
 
 def write_model(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
@@ -31,24 +54,152 @@ def write_model(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], hea
         save_file(plain, draft, metadata=metadata)
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Header and tensors of a file that :func:`write_model` wrote; any other, or a damaged one, is refused."""
-    if not Path(path).is_file():
-        raise InputError("path", "a saved model", f"{path}, which is not a file")
+class ModelFile:
+    """An open file that :func:`write_model` wrote: its header, and its tensors once they are known to fit."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        metadata = file.metadata() or {}
+        if metadata.get("format") != FORMAT:
+            found = metadata.get("format", "no wcll header")
+            raise InputError("format", f"a model of format {FORMAT!r}", found, "save it with this version")
+        self._text, self._written = metadata.get("header", ""), metadata.get("digest")
+        check_memory("header", "settings", PARSED * len(self._text))
+        try:
+            self.header: Any = json.loads(self._text)
+        except (ValueError, RecursionError):
+            raise InputError("header", "settings as JSON", "something else") from None
+
+    def read(self, outline: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """The tensors; their names, shapes and dtypes are compared with an ``outline`` before any is read."""
+        names = list(self._file.keys())
+        if outline is not None and set(names) != set(outline):
+            odd = sorted(set(names) ^ set(outline))[0]
+            raise InputError("tensors", "those of the model", f"{odd!r} {'more' if odd in names else 'missing'}")
+        for name in names:
+            part = self._file.get_slice(name)
+            dtype, shape = DTYPES.get(part.get_dtype()), tuple(part.get_shape())
+            wanted = None if outline is None else outline[name]
+            if dtype is None or (wanted is not None and (dtype, shape) != (wanted.dtype, tuple(wanted.shape))):
+                expected = "a known type" if wanted is None else f"{wanted.dtype} of shape {tuple(wanted.shape)}"
+                raise InputError(f"tensor {name!r}", expected, f"{part.get_dtype()} of shape {shape}")
+        tensors = {name: self._file.get_tensor(name) for name in names}
+        if self._written != _digest(tensors, self._text):
+            raise InputError("digest", "an unchanged file", "contents that do not match their digest")
+        return tensors
+
+
+@contextmanager
+def open_model(path: str | os.PathLike[str]) -> Iterator[ModelFile]:
+    """A file that :func:`write_model` wrote; what is found wrong with it inside the block is said of the file."""
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
+        where = Path(path)
+    except TypeError:
+        raise InputTypeError("path", "the path of a saved model", type(path).__name__) from None
+    check_file(where, "a saved model")
+    check_memory("path", str(path), where.stat().st_size)
+    try:
+        with safe_open(where, framework="pt") as file:
+            yield ModelFile(file)
     except (SafetensorError, OSError) as error:
         raise InputError("path", "a whole model file", f"{path}, which cannot be read", str(error)) from None
-    if metadata.get("format") != FORMAT:
-        found = metadata.get("format", "no wcll header")
-        raise InputError("path", f"a model of format {FORMAT!r}", f"{path} with {found}", "save it with this version")
-    text = metadata.get("header", "")
-    if metadata.get("digest") != _digest(tensors, text):
-        raise InputError("path", "an unchanged model file", f"{path}, whose contents do not match their digest")
-    header: dict[str, Any] = json.loads(text)
-    return header, tensors
+    except InputError as error:
+        raise InputError("path", "a model that can be used", f"{path}, where this is wrong: {error}") from None
+
+
+def read_model(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Tensor]]:
+    """Header and tensors of a file that :func:`write_model` wrote; any other, or a damaged one, is refused."""
+    with open_model(path) as file:
+        return file.header, file.read()
+
+
+def check_finite(argument: str, tensors: Mapping[str, Tensor]) -> None:
+    """Fail if some parameter is NaN or infinite: nothing can be predicted with it."""
+    for name, tensor in tensors.items():
+        if not bool(tensor.isfinite().all()):
+            raise InputError(argument, "finite parameters", f"NaN or infinity in {name!r}", "training diverged")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a saved classifier's header says, each entry checked as if a user had given it."""
+
+    settings: dict[str, Any]
+    classes: NDArray[Any]
+    input_shape: tuple[int, ...]
+    image_bytes: bool
+    fitted: dict[str, Any]
+    feature_names: list[str]
+    belief: Belief
+    label_totals: FloatArray
+    history: list[dict[str, Any]]
+
+    @staticmethod
+    def of(header: Any, settings: Collection[str]) -> Saved:
+        """Read a header; ``settings`` are the names that a classifier takes."""
+        own = entry(header, "settings", dict)
+        for name in own:
+            choice("settings", name, settings)
+        classes = _classes(entry(header, "classes", list), entry(header, "classes_dtype", str))
+        shape = entry(header, "input_shape", list)
+        if not 1 <= len(shape) <= MOST_AXES or any(whole("input_shape", size) > LONGEST for size in shape):
+            raise InputError("input_shape", f"1 to {MOST_AXES} sizes of at most {LONGEST}", shape)
+        return Saved(
+            settings=own,
+            classes=classes,
+            input_shape=tuple(shape),
+            image_bytes=entry(header, "image_bytes", bool),
+            fitted=_fitted(entry(header, "fitted", dict)),
+            feature_names=_feature_names(entry(header, "feature_names", list), shape),
+            belief=_belief(header, len(classes)),
+            label_totals=class_weights_array("label_totals", entry(header, "label_totals", list), len(classes)),
+            history=_history(entry(header, "history", list)),
+        )
+
+
+def _classes(names: list[Any], dtype: str) -> NDArray[Any]:
+    """Class names in the dtype that they had; text is as wide as it must be, whatever is said of it."""
+    found = class_names(names)
+    if not re.fullmatch(r"[<>=|]?(b1|[iu][1248]|f[248]|U[0-9]+)", dtype) or ("U" in dtype) != (found.dtype.kind == "U"):
+        raise InputError("classes_dtype", "the type of the class names", repr(dtype))
+    with np.errstate(all="ignore"):
+        classes = found if "U" in dtype else found.astype(dtype)
+    if not np.array_equal(classes, found):
+        raise InputError("classes_dtype", "a type that holds the class names", repr(dtype))
+    return classes
+
+
+def _fitted(plain: dict[str, Any]) -> dict[str, Any]:
+    model = entry(plain, "model", str | dict)
+    dtype = choice("dtype", entry(plain, "dtype", str), ("float32", "float64"))
+    return {"model": model, "dtype": dtype, "link": choice("link", entry(plain, "link", str), get_args(Link))}
+
+
+def _feature_names(names: list[Any], shape: list[int]) -> list[str]:
+    if not all(isinstance(name, str) for name in names) or (names and [len(names)] != shape):
+        raise InputError("feature_names", f"names of {shape[0]} columns, or none", f"{len(names)} entries")
+    return names
+
+
+def _belief(header: dict[str, Any], n_classes: int) -> Belief:
+    if "belief" in header:
+        belief = Belief.from_dict(entry(header, "belief", dict))
+        transition_matrix(belief.transition, n_classes)
+    else:  # a file of before sources were kept
+        belief = Belief.given(entry(header, "transition", list), entry(header, "label_totals", list))
+        transition_matrix(belief.transition, n_classes)
+    plain = entry(header, "weights", dict | None)
+    weights = None if plain is None else ClassWeights.from_dict(plain)
+    if weights is not None and len(weights.values) != n_classes:
+        raise InputError("weights", f"one for each of {n_classes} classes", len(weights.values))
+    return belief.with_weights(weights)
+
+
+def _history(rows: list[Any]) -> list[dict[str, Any]]:
+    for row in rows:
+        if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in HISTORY.items()):
+            raise InputError("history", "a row an epoch of its number, loss and seconds", row)
+    return rows
 
 
 def _digest(tensors: Mapping[str, Tensor], text: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
-from wcll.checks import InputTypeError, choice
+from wcll.checks import InputError, InputTypeError, choice
 
 STAGES = ("imbalance", "labels", "validation", "test", "init", "batches", "dropout", "augment", "theory")
 
@@ -31,6 +32,13 @@ def stream(random_state: RandomState, stage: str, *parts: str | int) -> np.rando
     """
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
+    return np.random.default_rng(stream_seed(whole_seed(random_state), stage, *parts))
+
+
+def whole_seed(random_state: Any) -> int:
+    """An integer that names streams."""
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
         raise InputTypeError("random_state", "an integer, a NumPy Generator or None", type(random_state).__name__)
-    return np.random.default_rng(stream_seed(int(random_state), stage, *parts))
+    if abs(int(random_state)) >= 2**256:
+        raise InputError("random_state", "an integer of at most 256 bits", "a larger one")
+    return int(random_state)

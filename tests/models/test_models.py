@@ -148,7 +148,13 @@ def test_memory_is_that_of_all_runs_in_their_precision(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("linear", (7,)), ("mlp", (7,)), ("cnn9", (3, 8, 8)), ("resnet18", (1, 9, 9))]
+    ("name", "shape"),
+    [
+        ("linear", (7,)),
+        ("mlp", (7,)),
+        ({"name": "cnn9", "width": 2}, (3, 8, 8)),
+        ({"name": "resnet18", "width": 2}, (1, 9, 9)),
+    ],
 )
 def test_an_outline_has_the_shapes_and_no_memory(name, shape):
     outline, model = (

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, InputError, distribution, inverse_transition, numeric, transition_matrix
+from wcll.checks import (
+    FloatArray,
+    InputError,
+    choice,
+    distribution,
+    entry,
+    finite_array,
+    inverse_transition,
+    numeric,
+    transition_matrix,
+)
 from wcll.labels.statistics import solve_pi
 from wcll.labels.transition import complementary_prior, normalised, transition_from_pi, uniform_transition
 from wcll.labels.weights import ClassWeights
@@ -139,12 +149,32 @@ class Belief:
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Belief:
         """What :meth:`to_dict` wrote, now or before families were named."""
-        fields: dict[str, Any] = {k: np.array(v) if isinstance(v, list) else v for k, v in plain.items()}
-        fields["shares"] = fields.pop("prior")
-        for name in ("transition_source", "prior_source"):
-            fields[name] = "true" if fields[name] == "known" else fields[name]
+        matrix = numeric("transition", entry(plain, "transition", list))  # as it is: rescaling may change a last bit
+        n_classes = len(transition_matrix(matrix))
+        shares, totals = entry(plain, "prior", list | None), entry(plain, "totals", list | None)
+        sources = [entry(plain, name, str) for name in ("transition_source", "prior_source")]
+        sources = ["true" if source == "known" else choice("source", source, get_args(Source)) for source in sources]
         by_source = {"assumed": "uniform", "estimated": "inverse-size"}
-        return Belief(**{"family": by_source.get(fields["transition_source"]), **fields})
+        family = entry({"family": by_source.get(sources[0]), **plain}, "family", str | None)
+        counts = None if totals is None else _counts(totals)
+        if counts is not None and len(counts) != n_classes:
+            raise InputError("totals", f"label counts of {n_classes} classes", len(counts))
+        return Belief(
+            transition=matrix,
+            transition_source=sources[0],
+            shares=None if shares is None else _solved_shares(shares, n_classes),
+            prior_source=sources[1],
+            totals=counts,
+            family=None if family is None else choice("family", family, FAMILIES),
+        )
+
+
+def _solved_shares(values: ArrayLike, n_classes: int) -> FloatArray:
+    """Class shares that may leave [0, 1] by the error of solving for them."""
+    shares = finite_array("prior", values, (n_classes,))
+    if abs(shares.sum() - 1) > 1e-2:
+        raise InputError("prior", "class shares that sum to 1", f"a sum of {shares.sum():g}")
+    return shares
 
 
 def _counts(totals: ArrayLike) -> FloatArray:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import BoolArray, InputError, InputTypeError, IntArray
+from wcll.checks import BoolArray, InputError, InputTypeError, IntArray, as_array
 from wcll.labels.draw import check_mask, fill_mask
 
 COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
@@ -56,7 +56,7 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
         ybar = np.asarray(ybar)
     if isinstance(ybar, str | bytes | dict) or not hasattr(ybar, "__len__"):
         raise InputTypeError("ybar", "an array or a list of labels", type(ybar).__name__)
-    known = None if classes is None else _class_names(classes)
+    known = None if classes is None else class_names(classes)
     if hasattr(ybar, "columns") and np.ndim(ybar) == 2 and ybar.shape[1] > 1:
         return _from_table(ybar, known)
     values = ybar if isinstance(ybar, np.ndarray) and ybar.dtype != object else list(ybar)
@@ -84,7 +84,7 @@ def _one_kind(argument: str, values: Sequence[Any]) -> NDArray[Any]:
     text = [isinstance(value, str) for value in values]
     if any(text) and not all(text):
         raise InputError(argument, "labels of one kind, all text or all numbers", "a mixture")
-    return np.asarray(values)
+    return as_array(argument, values)
 
 
 def _clean(argument: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -96,10 +96,13 @@ def _clean(argument: str, array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _class_names(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-    if isinstance(classes, str | bytes) or not hasattr(classes, "__iter__"):
-        raise InputTypeError("classes", "a list of class names", repr(classes))
-    names = _clean("classes", _one_kind("classes", list(classes)))
+def class_names(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    """At least two names of classes, all different, as text or numbers."""
+    if isinstance(classes, str | bytes | Set | Mapping) or not hasattr(classes, "__iter__"):
+        raise InputTypeError("classes", "a list of class names", repr(classes) if isinstance(classes, str) else classes)
+    arrays = hasattr(classes, "__array__") or hasattr(classes, "toarray")
+    listed = list(np.atleast_1d(as_array("classes", classes)) if arrays else classes)
+    names = _clean("classes", _one_kind("classes", listed))
     if names.ndim != 1 or len(names) < 2:
         raise InputError("classes", "at least two class names", f"shape {names.shape}")
     if len(np.unique(names)) != len(names):

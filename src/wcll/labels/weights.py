@@ -10,7 +10,17 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, InputError, choice, class_indices, class_weights_array, positive, same_length
+from wcll.checks import (
+    FloatArray,
+    InputError,
+    choice,
+    class_indices,
+    class_weights_array,
+    distribution,
+    entry,
+    positive,
+    same_length,
+)
 from wcll.labels.imbalance import pick_by_class
 from wcll.labels.statistics import observed_marginal, solve_pi
 from wcll.labels.transition import complementary_prior
@@ -43,8 +53,15 @@ class ClassWeights:
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> ClassWeights:
         """What :meth:`to_dict` wrote."""
-        pi = None if plain["pi"] is None else np.array(plain["pi"])
-        return ClassWeights(np.array(plain["values"]), plain["scheme"], pi, plain["pi_source"])
+        plain_values, pi = entry(plain, "values", list), entry(plain, "pi", list | None)
+        values = class_weights_array("values", plain_values, len(plain_values))
+        source = entry(plain, "pi_source", str | None)
+        return ClassWeights(
+            values,
+            entry(plain, "scheme", str),
+            None if pi is None else distribution("pi", pi, len(values)),
+            None if source is None else choice("pi_source", source, PI_SOURCES),  # type: ignore[arg-type]
+        )
 
 
 @dataclass(frozen=True)

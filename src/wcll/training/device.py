@@ -16,10 +16,11 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 def dtype_and_device(dtype: str, device: str) -> tuple[torch.dtype, torch.device]:
     """The dtype and the device that the user asked for; ``"auto"`` takes a GPU if there is one."""
     kind = DTYPES[choice("dtype", dtype, DTYPES)]
-    wanted = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    automatic = isinstance(device, str) and device == "auto"
+    wanted = ("cuda" if torch.cuda.is_available() else "cpu") if automatic else device
     try:
         where = torch.device(wanted)
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, ValueError):
         where = torch.device("meta")
     if where.type not in ("cpu", "cuda"):
         raise InputError("device", "'auto', 'cpu' or 'cuda'", repr(wanted))
