@@ -161,8 +161,10 @@ def sample_weights(values: ArrayLike | None, n: int) -> FloatArray:
 def transition_matrix(values: ArrayLike, n_classes: int | None = None) -> FloatArray:
     """A row-stochastic matrix ``Q[y, ybar] = P(ybar | y)``, rescaled so that every row sums to 1 exactly."""
     matrix = numeric("transition", values)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
-        raise InputError("transition", "a square matrix of at least two classes", f"shape {matrix.shape}")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError("transition", "a square matrix", f"shape {matrix.shape}")
+    if len(matrix) < 2:
+        raise InputError("transition", "at least two classes", len(matrix))
     if n_classes is not None and len(matrix) != n_classes:
         raise InputError("transition", f"a {n_classes} x {n_classes} matrix", f"{len(matrix)} x {len(matrix)}")
     if not np.isfinite(matrix).all() or (matrix < 0).any():

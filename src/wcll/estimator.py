@@ -6,6 +6,7 @@ import copy
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 from os import PathLike
@@ -38,8 +39,9 @@ from wcll.labels import Belief
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
-from wcll.models import ModelChoice, RunStack, UserStack, check_size, outline_model, predict_logits
+from wcll.models import Family, ModelChoice, RunStack, UserStack, check_size, outline_model, predict_logits
 from wcll.models.stack import named
+from wcll.models.turns import Turns, alone
 from wcll.persistence import Saved, check_finite, open_model, plain_setting, write_model
 from wcll.streams import stream_seed
 from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
@@ -96,7 +98,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     model : str, dict, torch module or callable
         ``"linear"``, ``"mlp"``, ``"cnn9"``, ``"resnet18"`` (images: X of shape (n, channels, height, width)), options
         as ``{"name": "mlp", "hidden": 200}``, a torch module (copied, trained from the weights it has), or a function
-        ``(input_shape, n_classes) -> module``.
+        ``(input_shape, n_classes) -> module``. What modules and losses of your own draw from torch's global stream
+        comes from one that ``random_state`` seeds, also while other threads fit or predict; draws of other threads
+        of yours, outside this class, cannot be kept apart from it.
     classes : sequence, optional
         Every class, if some may never occur as a label; in the order of outputs.
     transition : None, "uniform", "inverse-size" or array of shape (k, k)
@@ -277,6 +281,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _training(self, n_classes: int, epochs: int, go_on: bool) -> Training:
         dtype, device = dtype_and_device(self.dtype, self.device)
+        begun = self.n_iter_ if go_on else 0
+        own = callable(self.loss) or not isinstance(self.model, str | dict)  # such may draw from torch's global stream
         model: ModelChoice = self.model
         if go_on and isinstance(self.network_, UserStack):
             module = _copied(self.network_.module)  # with all that it has become
@@ -291,6 +297,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             device=device,
             epochs=epochs,
             mean_losses=True,
+            turn=Turns(stream_seed(self.seed_, "dropout", begun), device).turn if own else nullcontext,
         )
 
     def _run_group(self, samples: Samples, spec: LossSpec, options: dict[str, Any], dtype: torch.dtype) -> RunGroup:
@@ -345,10 +352,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             start = time.perf_counter()
             return any(stop)
 
-        devices = [engine.training.device] if engine.training.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):  # a user's module may draw from torch's global stream
-            torch.manual_seed(stream_seed(self.seed_, "dropout", engine.epoch))
-            train(engine, epochs, [record])
+        train(engine, epochs, [record])
         if not np.isfinite(self.history_[-1]["loss"]):
             warnings.warn("training diverged: the loss is not finite; lower lr", RuntimeWarning, stacklevel=4)
 
@@ -359,7 +363,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         features = check_features(self, X, reset=False)
         dtype, device = dtype_and_device(self.fitted_["dtype"], self.device)
         network = self.network_.to(device)
-        with torch_threads(1 if network.family.small else None):
+        turn = alone if network.family is Family.OWN else nullcontext  # what it draws is not of a fit's stream
+        with torch_threads(1 if network.family.small else None), turn():
             return predict_logits(network, to_tensor(features, dtype, device), precise=True)[0].double()
 
     def predict(self, X: Any) -> NDArray[Any]:

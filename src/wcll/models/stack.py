@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from wcll.checks import InputError, InputTypeError, choice
 from wcll.memory import check_memory
 from wcll.models.layers import Draws, Outline
+from wcll.models.turns import Turns
 from wcll.registry import Functions
 from wcll.streams import stream_seed
 
@@ -126,8 +127,8 @@ def build_model(
         raise InputError("model", "a named model to train several runs together", type(model).__name__)
     if isinstance(model, nn.Module):
         return UserStack(copy.deepcopy(model), n_classes).to(dtype)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream_seed(seeds[0], "init"))
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    with Turns(stream_seed(seeds[0], "init"), device).turn():
         made = model(input_shape, n_classes)
     if not isinstance(made, nn.Module):
         raise InputError("model", "a function that returns a torch module", type(made).__name__)

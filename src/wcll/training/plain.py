@@ -83,7 +83,9 @@ class PlainLoop(Engine):
             stack.model.train()
             stack.total.zero_()
             for i, rows in enumerate(order[:, g].to(self.training.device)):
-                stack(self.x[g][rows], self.targets[g][rows], int(self.step) + i)
+                x, targets = self.x[g][rows], self.targets[g][rows]
+                with self.training.turn():
+                    stack(x, targets, int(self.step) + i)
         self.steps, self.step = len(order), self.step + len(order)
         self.epoch += 1
 

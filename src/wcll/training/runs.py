@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,6 +65,7 @@ class Training:
     device: torch.device
     epochs: int = 1  #: how long it will be: long trainings are worth more preparation
     mean_losses: bool = False  #: whether losses are averaged over every epoch, which takes some time
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext  #: around every step of what may draw as it likes
 
     @property
     def family(self) -> Family:
