@@ -88,15 +88,16 @@ def as_array(argument: str, values: Any, expected: str = "an array or a list") -
 
 def unmasked(argument: str, values: Any) -> None:
     """Fail where values are masked: as plain arrays they would count as what is below the mask."""
-    if _has_masked(values):
+    if has_masked(values):
         raise InputError(argument, "an array without masked entries", "masked ones", "fill or drop them")
 
 
-def _has_masked(values: Any) -> bool:
+def has_masked(values: Any) -> bool:
+    """Whether an array, or one in a list, hides entries."""
     if isinstance(values, np.ma.MaskedArray):
         return bool(np.ma.is_masked(values))
     nested = (list, tuple, np.ma.MaskedArray)
-    return isinstance(values, list | tuple) and any(_has_masked(part) for part in values if isinstance(part, nested))
+    return isinstance(values, list | tuple) and any(has_masked(part) for part in values if isinstance(part, nested))
 
 
 def _of_tensor(argument: str, tensor: Any) -> NDArray[Any]:
@@ -113,7 +114,7 @@ def _of_tensor(argument: str, tensor: Any) -> NDArray[Any]:
 def numeric(argument: str, values: ArrayLike) -> FloatArray:
     """A float64 array, or an error that says what came instead; neither text nor truth values are numbers."""
     array = as_array(argument, values, "numbers")
-    if array.dtype == object and all(map(_is_number, array.ravel())):
+    if array.dtype == object and all(map(is_number, array.ravel())):
         array = np.array(array, dtype=np.float64)  # of Python's own numbers
     if array.dtype.kind not in "iuf":
         raise InputTypeError(argument, "numbers", getattr(values, "dtype", type(values).__name__))
@@ -225,20 +226,20 @@ def same_length(first: str, n_first: int, second: str, n_second: int) -> None:
 
 def positive(argument: str, value: Any) -> float:
     """A finite number above 0."""
-    if not _is_number(value) or value <= 0:
+    if not is_number(value) or value <= 0:
         raise InputError(argument, "a number above 0", value)
     return float(value)
 
 
 def non_negative(argument: str, value: Any) -> float:
     """A finite number from 0."""
-    if not _is_number(value) or value < 0:
+    if not is_number(value) or value < 0:
         raise InputError(argument, "a number from 0", value)
     return float(value)
 
 
-def _is_number(value: Any) -> bool:
-    """A real number that a float can hold."""
+def is_number(value: Any) -> bool:
+    """Whether it is a real number that a float can hold."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
     try:
@@ -258,6 +259,6 @@ def whole(argument: str, value: Any) -> int:
 
 def share(argument: str, value: Any) -> float:
     """A number from 0 to below 1."""
-    if not _is_number(value) or not 0 <= value < 1:
+    if not is_number(value) or not 0 <= value < 1:
         raise InputError(argument, "a share from 0 to below 1", value)
     return float(value)

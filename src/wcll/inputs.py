@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from wcll.checks import FloatArray, InputError, InputTypeError
+from wcll.checks import FloatArray, InputError, InputTypeError, as_array
 from wcll.labels.draw import to_pairs
 from wcll.labels.names import NamedLabels, encode_labels
 from wcll.streams import whole_seed
@@ -24,22 +24,36 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     Images of unsigned bytes become numbers in [0, 1]; whether they were bytes is remembered from ``fit``. Sets or
     checks ``n_features_in_`` (and the names of a table's columns) as scikit-learn does.
     """
-    if isinstance(X, torch.Tensor):
-        X = X.detach().cpu().float().numpy() if X.dtype == torch.bfloat16 else X.detach().cpu().numpy()
+    if isinstance(X, torch.Tensor | np.ma.MaskedArray | list | tuple):
+        X = as_array("X", X)
     names = list(map(str, X.columns)) if hasattr(X, "columns") else None
     if isinstance(X, np.ndarray) and X.ndim > 2:
         array = _check_images(estimator, X, reset=reset)
     else:
         if reset:  # an earlier fit may have been on images
             vars(estimator).pop("image_shape_", None)
+        _refuse_text(X)
         try:
             array = validate_data(estimator, X, reset=reset, ensure_all_finite=False, dtype="numeric")
         except TypeError as error:
             raise InputTypeError("X", "numbers in an array or a table", str(error).splitlines()[0]) from None
+        except (ValueError, OverflowError) as error:
+            raise InputError("X", "numbers in an array or a table, as in fit", str(error)) from None
+    if array.dtype.kind not in "biuf":
+        raise InputTypeError("X", "real numbers", array.dtype)
     kind = np.float32 if array.dtype.kind in "bu" or array.dtype in (np.float16, np.float32) else np.float64
     plain = np.require(array.astype(kind, copy=False), requirements=["C", "W"])  # as torch wants it
     _refuse_missing(plain, names)
     return plain
+
+
+def _refuse_text(X: Any) -> None:
+    """Text is no number, even if it looks like one; arrays of objects and tables may hold some."""
+    if not hasattr(X, "dtypes") and getattr(getattr(X, "dtype", None), "kind", None) != "O":
+        return
+    array = np.asarray(X)
+    if array.dtype == object and any(isinstance(value, str | bytes) for value in array.ravel()):
+        raise InputTypeError("X", "numbers", "text")
 
 
 def _check_images(estimator: Any, array: NDArray[Any], *, reset: bool) -> NDArray[Any]:
@@ -85,15 +99,20 @@ def check_labels(y: Any, classes: Any) -> NamedLabels:
     if y is None:
         raise InputError("y", "labels (fit requires y to be passed, but the target y is None)", None)
     if isinstance(y, torch.Tensor):
-        if y.is_meta or y.layout != torch.strided or y.dtype == torch.bfloat16:
-            kind = "no data" if y.is_meta else f"{y.dtype}, {y.layout}"
+        if y.is_meta or y.is_nested or y.layout != torch.strided or y.dtype == torch.bfloat16:
+            kind = "no data" if y.is_meta else "nested" if y.is_nested else f"{y.dtype}, {y.layout}"
             raise InputTypeError("y", "a dense tensor of whole numbers or a boolean mask", kind)
-        y = y.detach().cpu().numpy()
-    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+        y = as_array("y", y)
+    if hasattr(y, "toarray"):
+        raise InputTypeError("y", "an array or a list of labels", type(y).__name__)
+    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not np.ma.is_masked(y):
         y = column_or_1d(y, warn=True)
     labels = encode_labels(y, classes)
     if labels.index is not None and labels.classes.dtype.kind == "f":
-        check_classification_targets(labels.classes)
+        try:
+            check_classification_targets(labels.classes)
+        except ValueError as error:
+            raise InputError("y", "class names as text or whole numbers", str(error)) from None
     return labels
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wcll.checks import FloatArray, IntArray, class_indices, same_length
+from wcll.checks import FloatArray, IntArray, class_indices, matrix_size, same_length
 
 #: What tables may show of a run, and how they call it; minority recall is the mean recall of classes below mean size.
 METRICS = {
@@ -26,6 +26,7 @@ class Confusion:
     @staticmethod
     def of(y: IntArray, predicted: IntArray, n_classes: int) -> Confusion:
         """Count pairs of true and predicted class indices."""
+        matrix_size(n_classes)
         y, predicted = class_indices("y", y, n_classes), class_indices("predicted", predicted, n_classes)
         same_length("y", len(y), "predicted", len(predicted))
         pairs = np.bincount(y * n_classes + predicted, minlength=n_classes**2)

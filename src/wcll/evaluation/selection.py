@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, InputError, inverse_transition, numeric, whole
+from wcll.checks import FloatArray, InputError, InputTypeError, inverse_transition, numeric, whole
 
 #: Where, in percent of all epochs, models are compared: often while they learn fast, rarely afterwards.
 CHECKPOINTS = (1, 2, 3, 5, 8, 12, 17, 23, 30, 38, 47, 56, 66, 77, 88, 100)
@@ -31,7 +31,8 @@ def zero_one_risk(tables: ArrayLike, transition: ArrayLike) -> FloatArray:
     counts, inverse = numeric("tables", tables), inverse_transition(transition)
     if counts.shape[-2:] != inverse.shape:
         raise InputError("tables", f"tables of shape {inverse.shape}", f"shape {counts.shape}")
-    n = counts.sum(axis=(-2, -1))
+    with np.errstate(over="ignore"):
+        n = counts.sum(axis=(-2, -1))
     if not np.isfinite(n).all() or (counts < 0).any() or (n == 0).any():
         raise InputError("tables", "tables of counts, none all 0", "NaN, negative numbers or an empty table")
     risk: FloatArray = 1 - (inverse * counts).sum(axis=(-2, -1)) / n
@@ -52,7 +53,8 @@ def smoothed(scores: ArrayLike) -> FloatArray:
     padded = np.pad(values, 1)
     averaged = np.full(len(values), 3)
     averaged[[0, -1]] = 2 if len(values) > 1 else 1
-    mean: FloatArray = (padded[:-2] + values + padded[2:]) / averaged
+    with np.errstate(all="ignore"):  # scores may be infinite
+        mean: FloatArray = (padded[:-2] + values + padded[2:]) / averaged
     return mean
 
 
@@ -71,12 +73,14 @@ def select(candidates: Sequence[ArrayLike]) -> Choice:
     ``candidates`` have one score a checkpoint each, lower is better. NaN and infinity (a run that diverged) lose
     against every number, also for the neighbours that they touch.
     """
-    if not candidates:
+    if isinstance(candidates, str | bytes | Mapping) or not np.iterable(candidates):
+        raise InputTypeError("candidates", "a list of scores", type(candidates).__name__)
+    found = [smoothed(scores) for scores in candidates]
+    if not found:
         raise InputError("candidates", "at least one", "none")
-    averaged = [smoothed(scores) for scores in candidates]
-    if len({len(scores) for scores in averaged}) > 1:
-        raise InputError("candidates", "equally many scores each", [len(scores) for scores in averaged])
-    scores = np.stack(averaged, axis=1)
+    if len({len(scores) for scores in found}) > 1:
+        raise InputError("candidates", "equally many scores each", sorted({len(scores) for scores in found}))
+    scores = np.stack(found, axis=1)
     scores = np.where(np.isfinite(scores), scores, np.inf)
     checkpoint, candidate = divmod(int(scores.argmin()), scores.shape[1])  # argmin takes the first of equals
     return Choice(candidate, checkpoint, float(scores[checkpoint, candidate]))

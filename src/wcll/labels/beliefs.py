@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from wcll.checks import (
     FloatArray,
     InputError,
+    check_sum,
     choice,
     distribution,
     entry,
@@ -182,7 +183,7 @@ def _counts(totals: ArrayLike) -> FloatArray:
     counts = numeric("totals", totals)
     if counts.ndim != 1 or len(counts) < 2 or not np.isfinite(counts).all() or (counts < 0).any() or not counts.any():
         raise InputError("totals", "label counts, one a class, none negative, not all 0", counts.tolist())
-    return counts
+    return check_sum("totals", counts)
 
 
 #: What may be assumed of Q: a function of the label counts. Names that the user's ``transition`` and suites may take.
@@ -192,7 +193,7 @@ FAMILIES: Functions[Callable[[FloatArray], Belief]] = Functions("transition")
 @FAMILIES.add("uniform")
 def uniform_belief(totals: ArrayLike) -> Belief:
     """Every class but the true one is named equally often."""
-    return Belief.given(uniform_transition(np.size(totals)), totals, "assumed", "uniform")
+    return Belief.given(uniform_transition(len(_counts(totals))), totals, "assumed", "uniform")
 
 
 @FAMILIES.add("inverse-size")

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from math import comb
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import BoolArray, FloatArray, InputError, InputTypeError, IntArray, class_indices
+from wcll.checks import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    InputTypeError,
+    IntArray,
+    as_array,
+    class_indices,
+    matrix_size,
+    transition_matrix,
+    whole,
+)
 from wcll.labels.transition import make_transition
+from wcll.memory import check_memory
 from wcll.streams import RandomState, stream
 
 CHUNK = 1 << 18  # numbers drawn at a time: temporaries stay in the cache
@@ -54,7 +66,9 @@ def make_complementary(
     array([2, 2, 2, 2])
     """
     if n_classes is None:
-        n_classes = int(class_indices("y", y).max()) + 1 if isinstance(transition, str) else len(np.asarray(transition))
+        own = None if isinstance(transition, str) else transition_matrix(transition)
+        n_classes = int(class_indices("y", y).max()) + 1 if own is None else len(own)
+    matrix_size(n_classes)
     labels = class_indices("y", y, n_classes)
     sizes = np.bincount(labels, minlength=n_classes)
     if isinstance(transition, str) and transition == "inverse-size" and not sizes.all():
@@ -140,19 +154,34 @@ def to_mask(labels: Iterable[Sequence[int]] | ArrayLike, n_classes: int) -> Bool
     array([[ True, False, False],
            [False,  True,  True]])
     """
-    if hasattr(labels, "__array__") and np.asarray(labels).dtype != object:
-        array = np.asarray(labels)
-        if array.ndim == 2:
-            return check_mask(array, n_classes)
-        return np.eye(n_classes, dtype=np.bool_)[class_indices("ybar", array, n_classes)]
+    whole("n_classes", n_classes)
+    listed = hasattr(labels, "__iter__") and not isinstance(labels, str | bytes | Mapping | Set)
+    if not listed or hasattr(labels, "__array__") or hasattr(labels, "toarray"):
+        array = as_array("ybar", labels)
+        if array.ndim == 0:
+            raise InputTypeError("ybar", "labels, one or several a sample", type(labels).__name__)
+        if array.dtype != object:
+            return check_mask(array, n_classes) if array.ndim == 2 else _one_each(array, n_classes)
     rows: list[Any] = list(labels)  # type: ignore[arg-type]
     if rows and np.ndim(rows[0]) == 0:
-        return np.eye(n_classes, dtype=np.bool_)[class_indices("ybar", np.asarray(rows), n_classes)]
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        return _one_each(as_array("ybar", rows), n_classes)
+    parts = [as_array("ybar", row) for row in rows]
+    if any(part.ndim != 1 for part in parts):
+        raise InputError("ybar", "one label a sample, or a list of labels for every sample", "something else")
+    lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
     if not lengths.all():
         raise InputError("ybar", "at least one label a sample", f"none for sample {int(lengths.argmin())}")
-    flat = class_indices("ybar", np.concatenate([np.asarray(row) for row in rows]) if rows else [], n_classes)
+    flat = class_indices("ybar", np.concatenate(parts) if parts else [], n_classes)
     return fill_mask(lengths, flat, n_classes)
+
+
+def _one_each(labels: ArrayLike, n_classes: int) -> BoolArray:
+    """A mask with one label in every row."""
+    index = class_indices("ybar", labels, n_classes)
+    check_memory("n_classes", f"a mask of {len(index)} samples and {n_classes} classes", len(index) * n_classes)
+    mask = np.zeros((len(index), n_classes), dtype=np.bool_)
+    mask[np.arange(len(index)), index] = True
+    return mask
 
 
 def fill_mask(lengths: IntArray, flat: IntArray, n_classes: int) -> BoolArray:
@@ -168,10 +197,10 @@ def fill_mask(lengths: IntArray, flat: IntArray, n_classes: int) -> BoolArray:
 
 def check_mask(mask: ArrayLike, n_classes: int) -> BoolArray:
     """A mask of "not these": one column a class, in each row at least one class named and one left."""
-    array = np.asarray(mask)
-    if array.ndim != 2 or array.shape[1] != n_classes:
+    array = as_array("ybar", mask)
+    if array.ndim != 2 or array.shape[1] != whole("n_classes", n_classes):
         raise InputError("ybar", f"a mask of shape (n, {n_classes})", f"shape {array.shape}")
-    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
+    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
         raise InputError("ybar", "a mask of 0 and 1", "other values")
     named = array.astype(np.bool_)
     size = named.sum(axis=1)
@@ -187,5 +216,7 @@ def to_pairs(mask: BoolArray) -> tuple[IntArray, IntArray, FloatArray]:
 
     This lets a loss that is defined for one label a sample learn from several.
     """
-    sample, label = np.nonzero(mask)
-    return sample, label, 1.0 / mask.sum(axis=1)[sample]
+    array = as_array("mask", mask)
+    named = check_mask(array, array.shape[1] if array.ndim == 2 and array.shape[1] else 1)
+    sample, label = np.nonzero(named)
+    return sample, label, 1.0 / named.sum(axis=1)[sample]

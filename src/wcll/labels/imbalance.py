@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, InputError, IntArray, class_indices, positive
+from wcll.checks import (
+    FloatArray,
+    InputError,
+    InputTypeError,
+    IntArray,
+    as_array,
+    class_indices,
+    matrix_size,
+    positive,
+)
 from wcll.streams import RandomState, stream
 
 
 def round_to_total(parts: FloatArray, total: int) -> IntArray:
     """Round non-negative ``parts`` to integers in proportion that sum to ``total`` (largest remainder)."""
-    exact = parts * (total / parts.sum())
+    with np.errstate(all="ignore"):
+        exact = _few(parts * (total / parts.sum()))
     counts: IntArray = np.floor(exact).astype(np.int64)
     short = total - int(counts.sum())
     counts[np.argsort(counts - exact, kind="stable")[:short]] += 1
@@ -36,9 +46,10 @@ def imbalance_counts(
     >>> imbalance_counts(n_majority=2000, n_classes=3, minority=[1, 2], p=5).tolist()
     [2000, 400, 400]
     """
-    parts = np.full(n_classes, positive("p", p))
+    parts = np.full(matrix_size(n_classes), positive("p", p))
     parts[minority_classes(minority, n_classes)] = 1.0
-    return _sizes(parts / p, n, n_majority)
+    with np.errstate(over="ignore"):
+        return _sizes(parts / float(p), n, n_majority)
 
 
 def long_tailed_counts(n: int | None = None, *, n_majority: int | None = None, n_classes: int, p: float) -> IntArray:
@@ -47,8 +58,9 @@ def long_tailed_counts(n: int | None = None, *, n_majority: int | None = None, n
     >>> long_tailed_counts(n_majority=100, n_classes=3, p=100).tolist()
     [100, 10, 1]
     """
-    steps = np.arange(n_classes) / max(n_classes - 1, 1)
-    return _sizes(positive("p", p) ** -steps, n, n_majority)
+    steps = np.arange(matrix_size(n_classes)) / max(n_classes - 1, 1)
+    with np.errstate(over="ignore"):
+        return _sizes(positive("p", p) ** -steps, n, n_majority)
 
 
 def step_counts(n: int | None = None, *, n_majority: int | None = None, n_classes: int, p: float) -> IntArray:
@@ -57,7 +69,7 @@ def step_counts(n: int | None = None, *, n_majority: int | None = None, n_classe
     >>> step_counts(n_majority=100, n_classes=4, p=10).tolist()
     [100, 100, 10, 10]
     """
-    minority = range(n_classes // 2, n_classes)
+    minority = range(matrix_size(n_classes) // 2, n_classes)
     return imbalance_counts(n, n_majority=n_majority, n_classes=n_classes, minority=minority, p=p)
 
 
@@ -68,7 +80,7 @@ def make_imbalance(y: ArrayLike, counts: ArrayLike, *, random_state: RandomState
     >>> np.bincount(y[make_imbalance(y, [5, 50], random_state=0)]).tolist()
     [5, 50]
     """
-    wanted = np.asarray(counts)
+    wanted = as_array("counts", counts)
     if wanted.ndim != 1 or not np.issubdtype(wanted.dtype, np.integer) or (wanted < 0).any():
         raise InputError("counts", "one non-negative integer a class", repr(counts))
     return pick_by_class(class_indices("y", y, len(wanted)), wanted, stream(random_state, "imbalance"))
@@ -89,6 +101,8 @@ def pick_by_class(labels: IntArray, wanted: IntArray, rng: np.random.Generator) 
 
 def minority_classes(minority: Iterable[int], n_classes: int) -> IntArray:
     """The distinct minority classes, checked."""
+    if isinstance(minority, str | bytes | Mapping) or not hasattr(minority, "__iter__") or np.ndim(minority) == 0:  # type: ignore[arg-type]
+        raise InputTypeError("minority", "a list of classes", type(minority).__name__)
     classes = list(minority)
     for k in classes:
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 0 <= k < n_classes:
@@ -103,4 +117,12 @@ def _sizes(relative: FloatArray, n: int | None, n_majority: int | None) -> IntAr
     if n is not None:
         return round_to_total(relative, int(positive("n", n)))
     assert n_majority is not None
-    return np.rint(relative * positive("n_majority", n_majority)).astype(np.int64)
+    with np.errstate(all="ignore"):
+        return np.rint(_few(relative * positive("n_majority", n_majority))).astype(np.int64)
+
+
+def _few(sizes: FloatArray) -> FloatArray:
+    """Class sizes that whole numbers can say."""
+    if not (np.isfinite(sizes).all() and sizes.max(initial=0) < 2**53):
+        raise InputError("n, p", "class sizes below 2**53", f"{sizes.max(initial=0):g}")
+    return sizes

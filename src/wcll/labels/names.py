@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import BoolArray, InputError, InputTypeError, IntArray, as_array
+from wcll.checks import BoolArray, InputError, InputTypeError, IntArray, as_array, has_masked
 from wcll.labels.draw import check_mask, fill_mask
 
 COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
@@ -52,9 +52,11 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
     if isinstance(ybar, np.ma.MaskedArray) and np.ma.is_masked(ybar):
         row = int(np.ma.getmaskarray(ybar).reshape(len(ybar), -1).any(axis=1).argmax())
         raise InputError("ybar", "a label for every sample", f"a masked one for sample {row}", "drop such samples")
-    if hasattr(ybar, "__array__") and not hasattr(ybar, "columns"):
-        ybar = np.asarray(ybar)
-    if isinstance(ybar, str | bytes | dict) or not hasattr(ybar, "__len__"):
+    if (hasattr(ybar, "__array__") and not hasattr(ybar, "columns")) or hasattr(ybar, "toarray"):
+        ybar = as_array("ybar", ybar)
+    if has_masked(ybar):
+        raise InputError("ybar", "a label for every sample", "masked ones", "drop such samples")
+    if isinstance(ybar, str | bytes | Mapping | Set) or not hasattr(ybar, "__len__"):
         raise InputTypeError("ybar", "an array or a list of labels", type(ybar).__name__)
     known = None if classes is None else class_names(classes)
     if hasattr(ybar, "columns") and np.ndim(ybar) == 2 and ybar.shape[1] > 1:
@@ -92,7 +94,12 @@ def _clean(argument: str, array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.kind not in "iubfU":
         raise InputTypeError(argument, "class names as text or whole numbers", array.dtype)
     if array.dtype.kind == "f":
-        return _one_kind(argument, array)  # type: ignore[arg-type]
+        whole = _one_kind(argument, array)  # type: ignore[arg-type]
+        if not (np.abs(whole) < 2**53).all():
+            raise InputError(
+                argument, "class names as text or whole numbers", "infinity, or numbers that are too large"
+            )
+        return whole
     return array
 
 

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray, class_indices, inverse_transition, sample_weights
+from wcll.checks import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    as_array,
+    class_indices,
+    inverse_transition,
+    matrix_size,
+    sample_weights,
+)
 from wcll.labels.draw import to_mask
 from wcll.labels.transition import normalised, transition_from_pi
 
@@ -138,6 +148,7 @@ def describe_labels(ybar: ArrayLike, n_classes: int, *, transition: ArrayLike | 
     >>> describe_labels([0, 0, 1, 2], 3).marginal.value
     array([0.5 , 0.25, 0.25])
     """
+    counts = label_counts(ybar, n_classes)
     recovered, problem = None, None
     try:
         recovered = recover_inverse_size(ybar, n_classes)
@@ -145,7 +156,7 @@ def describe_labels(ybar: ArrayLike, n_classes: int, *, transition: ArrayLike | 
         problem = str(error)
     return LabelSummary(
         n=len(ybar),  # type: ignore[arg-type]
-        counts=label_counts(ybar, n_classes),
+        counts=counts,
         marginal=observed_marginal(ybar, n_classes),
         prior=None if transition is None else ordinary_prior(ybar, transition),
         inverse_size=recovered,
@@ -177,6 +188,7 @@ def _marginal_and_covariance(
     ybar: ArrayLike, n_classes: int, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
     """The weighted mean of the samples' label shares (1/s on each of s labels), and the covariance of that mean."""
+    matrix_size(n_classes)
     labels = class_indices("ybar", ybar, n_classes) if _is_index(ybar) else to_mask(ybar, n_classes)
     n = len(labels)
     weight = sample_weights(sample_weight, n)
@@ -205,7 +217,8 @@ def _is_index(ybar: ArrayLike) -> bool:
     """One label a sample, in an array, a series or a list."""
     if isinstance(ybar, list | tuple):
         return len(ybar) > 0 and np.ndim(ybar[0]) == 0
-    return np.ndim(ybar) == 1 and np.asarray(ybar).dtype != object
+    array = as_array("ybar", ybar)
+    return array.ndim == 1 and array.dtype != object
 
 
 def _root_diagonal(covariance: FloatArray) -> FloatArray:

@@ -11,10 +11,14 @@ from wcll.checks import (
     FloatArray,
     InputError,
     IntArray,
+    check_sum,
     choice,
     class_indices,
+    class_weights_array,
     distribution,
+    matrix_size,
     numeric,
+    share,
     transition_matrix,
     whole,
 )
@@ -42,8 +46,7 @@ def uniform_transition(n_classes: int) -> FloatArray:
            [0.5, 0. , 0.5],
            [0.5, 0.5, 0. ]])
     """
-    if n_classes < 2:
-        raise InputError("n_classes", "at least 2", n_classes)
+    matrix_size(n_classes)
     return (1.0 - np.eye(n_classes)) / (n_classes - 1)
 
 
@@ -58,7 +61,8 @@ def complementary_prior(sizes: ArrayLike) -> FloatArray:
     alpha = numeric("sizes", sizes)
     if alpha.ndim != 1 or not np.isfinite(alpha).all() or (alpha <= 0).any():
         raise InputError("sizes", "one positive class size a class", np.array2string(alpha, threshold=12))
-    return normalised(1.0 / alpha)
+    with np.errstate(over="ignore"):
+        return normalised(check_sum("sizes", 1.0 / alpha))
 
 
 def inverse_size_transition(sizes: ArrayLike) -> FloatArray:
@@ -71,7 +75,11 @@ def inverse_size_transition(sizes: ArrayLike) -> FloatArray:
 
 def transition_from_pi(pi: FloatArray) -> FloatArray:
     """``Q[y, j]`` proportional to ``pi[j]`` over the wrong classes j."""
-    weights = np.broadcast_to(pi, (len(pi), len(pi))) * (1.0 - np.eye(len(pi)))
+    shares = numeric("pi", pi)
+    class_weights_array("pi", shares, matrix_size(shares.size))
+    if np.count_nonzero(shares) < 2:
+        raise InputError("pi", "at least two positive shares", "one")
+    weights = np.broadcast_to(shares, (len(shares), len(shares))) * (1.0 - np.eye(len(shares)))
     return normalised(weights)
 
 
@@ -94,8 +102,8 @@ def biased_transition(n_classes: int, *, strength: str = "weak", random_state: R
         others = rng.permutation(np.delete(np.arange(n_classes), y))
         groups = np.array_split(others, min(3, n_classes - 1))
         mass = shares[: len(groups)] / shares[: len(groups)].sum()
-        for group, share in zip(groups, mass, strict=True):
-            matrix[y, group] = share / len(group)
+        for group, part in zip(groups, mass, strict=True):
+            matrix[y, group] = part / len(group)
     return matrix
 
 
@@ -122,8 +130,7 @@ def shifted_transition(matrix: ArrayLike, *, distance: float, random_state: Rand
 
 def noisy_transition(matrix: ArrayLike, *, rate: float) -> FloatArray:
     """Mistakes: a share ``rate`` of the labels names the true class, ``Q = (1 - rate) matrix + rate I``."""
-    if not 0 <= rate < 1:
-        raise InputError("rate", "a share from 0 to below 1", rate)
+    share("rate", rate)
     clean = transition_matrix(matrix)
     return (1.0 - rate) * clean + rate * np.eye(len(clean))
 
@@ -137,16 +144,16 @@ def select_by_marginal(
     marginal is exact, while the labels of a class are no longer a fixed distribution given y; :func:`selected_joint`
     is what they tend to.
     """
-    share = numeric("target", target)
-    share = distribution("target", share, share.size)
-    labels = class_indices("ybar", ybar, len(share))
-    have = np.bincount(labels, minlength=len(share))
+    shares = numeric("target", target)
+    shares = distribution("target", shares, shares.size)
+    labels = class_indices("ybar", ybar, len(shares))
+    have = np.bincount(labels, minlength=len(shares))
     if n is not None:
         whole("n", n)
-    most = int(np.floor((have[share > 0] / share[share > 0]).min() + 1e-9))
-    while n is None and (round_to_total(share, most) > have).any():  # rounding up may ask for one too many
+    most = int(np.floor((have[shares > 0] / shares[shares > 0]).min() + 1e-9))
+    while n is None and (round_to_total(shares, most) > have).any():  # rounding up may ask for one too many
         most -= 1
-    wanted = round_to_total(share, most if n is None else n)
+    wanted = round_to_total(shares, most if n is None else n)
     return pick_by_class(labels, wanted, stream(random_state, "labels", "kept"))
 
 
@@ -167,13 +174,13 @@ def selected_joint(transition: ArrayLike, target: ArrayLike, prior: ArrayLike) -
     array([0.25 , 0.375, 0.375])
     """
     matrix = transition_matrix(transition)
-    share = distribution("target", target, len(matrix))
+    shares = distribution("target", target, len(matrix))
     drawn = distribution("prior", prior, len(matrix))[:, None] * matrix
     marginal = drawn.sum(axis=0)
-    if ((share > 0) & (marginal == 0)).any():
-        k = int(((share > 0) & (marginal == 0)).argmax())
-        raise InputError("target", f"no share of the label {k}, which is never drawn", f"{share[k]:g}")
-    rate = np.divide(share, marginal, out=np.zeros_like(share), where=marginal > 0)
+    if ((shares > 0) & (marginal == 0)).any():
+        k = int(((shares > 0) & (marginal == 0)).argmax())
+        raise InputError("target", f"no shares of the label {k}, which is never drawn", f"{shares[k]:g}")
+    rate = np.divide(shares, marginal, out=np.zeros_like(shares), where=marginal > 0)
     joint: FloatArray = drawn * rate
     return joint
 
@@ -190,6 +197,8 @@ TRANSITIONS.put("biased-strong", lambda sizes, **seed: biased_transition(len(siz
 def make_transition(kind: str | ArrayLike, sizes: ArrayLike, *, random_state: RandomState = None) -> FloatArray:
     """Q by name (see ``TRANSITIONS``), for ordinary class sizes ``sizes``; or the user's own matrix, checked."""
     alpha = numeric("sizes", sizes)
+    if alpha.ndim != 1:
+        raise InputError("sizes", "one class size a class", f"shape {alpha.shape}")
     if isinstance(kind, str):
         return TRANSITIONS[kind](alpha, random_state=random_state)
     return transition_matrix(kind, len(alpha))

@@ -13,13 +13,17 @@ from numpy.typing import ArrayLike
 from wcll.checks import (
     FloatArray,
     InputError,
+    InputTypeError,
+    as_array,
     choice,
     class_indices,
     class_weights_array,
     distribution,
     entry,
+    is_number,
     positive,
     same_length,
+    share,
 )
 from wcll.labels.imbalance import pick_by_class
 from wcll.labels.statistics import observed_marginal, solve_pi
@@ -112,7 +116,7 @@ def _wcll(context: WeightContext) -> FloatArray:
 @WEIGHTINGS.add("wcll-bias")
 def _wcll_bias(context: WeightContext) -> FloatArray:
     """Table 5: every pi_j is off by the same bias."""
-    if (context.pi + context.bias <= 0).any():
+    if not (is_number(context.bias) and abs(context.bias) <= 1 and (context.pi + context.bias > 0).all()):
         raise InputError("bias", "one that leaves every pi positive", context.bias)
     return _inverse(context.pi + context.bias)
 
@@ -131,8 +135,7 @@ def _inverse_frequency(context: WeightContext) -> FloatArray:
 @WEIGHTINGS.add("effective-number")
 def _effective_number(context: WeightContext) -> FloatArray:
     r""":math:`(1 - \beta) / (1 - \beta^{n_j})` with the label counts (Cui et al., CVPR 2019)."""
-    if not 0 <= context.beta < 1:
-        raise InputError("beta", "a number from 0 to below 1", context.beta)
+    share("beta", context.beta)
     weights = np.zeros_like(context.marginal)
     seen = context.marginal > 0
     weights[seen] = (1 - context.beta) / (1 - context.beta ** (context.n * context.marginal[seen]))
@@ -228,7 +231,10 @@ def resample(
     -------
     X, ybar : the rows kept or repeated, in shuffled order
     """
-    labels = np.asarray(ybar)
+    labels = np.atleast_1d(as_array("ybar", ybar))
+    sparse = hasattr(X, "toarray") or getattr(X, "is_sparse", False)
+    if sparse or not np.iterable(X) or not (hasattr(X, "iloc") or hasattr(X, "__getitem__")):
+        raise InputTypeError("X", "rows in an array, a table or a list", type(X).__name__)
     same_length("X", len(X), "ybar", len(labels))  # type: ignore[arg-type]
     if by is None and labels.ndim != 1:
         raise InputError("by", "one label a sample to balance when ybar is a mask", None)

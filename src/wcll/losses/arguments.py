@@ -11,8 +11,17 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from wcll.checks import FloatArray, InputError, InputTypeError, choice, inverse_transition, numeric, transition_matrix
-from wcll.losses.targets import Reduction, Targets
+from wcll.checks import (
+    SMALLEST,
+    FloatArray,
+    InputError,
+    InputTypeError,
+    choice,
+    inverse_transition,
+    numeric,
+    transition_matrix,
+)
+from wcll.losses.targets import Reduction, Targets, dense
 
 Array = Tensor | ArrayLike
 Labels = Tensor | Targets
@@ -28,9 +37,9 @@ class Transition:
     @staticmethod
     def of(matrix: Array, like: Tensor) -> Transition:
         """Check a matrix (or a stack of them, one a run) and put it beside ``like``."""
-        if isinstance(matrix, Tensor):
-            matrix = matrix.detach().cpu().double().numpy()
         rows = numeric("transition", matrix)
+        if rows.ndim < 2:
+            raise InputError("transition", "a square matrix", f"shape {rows.shape}")
         stack = rows.reshape(-1, *rows.shape[-2:]) if rows.ndim > 2 else rows[None]
         checked = np.stack([transition_matrix(one, like.shape[-1]) for one in stack]).reshape(rows.shape)
         return Transition(torch.as_tensor(checked, dtype=like.dtype, device=like.device), checked)
@@ -94,7 +103,7 @@ def prepare(
 def _checked_targets(logits: Tensor, ybar: Tensor) -> Targets:
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise InputTypeError("logits", "a floating-point tensor", getattr(logits, "dtype", type(logits).__name__))
-    if logits.ndim < 2 or logits.shape[-1] < 2:
+    if dense("logits", logits).ndim < 2 or logits.shape[-1] < 2 or not logits.shape[-2]:
         raise InputError("logits", "shape (..., samples, classes) with at least 2 classes", tuple(logits.shape))
     targets = Targets.of(ybar, logits.shape[-1])
     if len(targets) != logits.shape[-2]:
@@ -105,6 +114,8 @@ def _checked_targets(logits: Tensor, ybar: Tensor) -> Targets:
 
 def per_class(argument: str, values: Array, logits: Tensor) -> Tensor:
     """One non-negative number a class, shape (..., k), not all zero, beside the logits; all but weights sum to 1."""
+    if isinstance(values, Tensor) and (dense(argument, values).dtype == torch.bool or values.is_complex()):
+        raise InputTypeError(argument, "numbers", values.dtype)
     tensor = _like(logits, argument, values)
     if tensor.ndim < 1 or tensor.shape[-1] != logits.shape[-1]:
         raise InputError(argument, f"{logits.shape[-1]} numbers, one a class", f"shape {tuple(tensor.shape)}")
@@ -113,6 +124,8 @@ def per_class(argument: str, values: Array, logits: Tensor) -> Tensor:
         raise InputError(argument, "finite numbers, none negative", f"{float(tensor.min()):g}")
     if not bool((tensor > 0).any(-1).all()):
         raise InputError(argument, "at least one positive number", "all zero")
+    if not bool((tensor.sum(-1, dtype=torch.float64) < 1 / SMALLEST).all()):
+        raise InputError(argument, f"numbers whose sum is below {1 / SMALLEST:g}", f"{float(tensor.max()):g}")
     if argument != "weight" and bool(((tensor.sum(-1) - 1).abs() > 1e-3).any()):
         raise InputError(argument, "shares that sum to 1", f"a sum of {float(tensor.sum(-1).max()):g}")
     return tensor

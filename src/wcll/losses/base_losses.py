@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError
+from wcll.checks import InputError, is_number
 from wcll.losses.softmax import log_softmax, softmax
 from wcll.losses.spec import autograd
 from wcll.registry import Functions
@@ -41,7 +41,7 @@ def mse(logits: Tensor) -> Tensor:
 @BASES.add("gce")
 def gce(logits: Tensor, q: float = 0.7) -> Tensor:
     """Generalised cross-entropy, (1 - p_j^q) / q with 0 < q <= 1."""
-    if not 0 < q <= 1:
+    if not is_number(q) or not 0 < q <= 1:
         raise InputError("q", "a number above 0, at most 1", q)
     return -torch.expm1(q * logits.log_softmax(-1)) / q
 
@@ -49,7 +49,7 @@ def gce(logits: Tensor, q: float = 0.7) -> Tensor:
 @BASES.add("phuber")
 def phuber(logits: Tensor, tau: float = 10.0) -> Tensor:
     """Partially Huberised cross-entropy: linear in p_j where p_j is at most 1/tau; tau > 1."""
-    if not tau > 1:
+    if not is_number(tau) or not tau > 1:
         raise InputError("tau", "a number above 1", tau)
     log_p = logits.log_softmax(-1)
     return torch.where(log_p > -math.log(tau), -log_p, 1 + math.log(tau) - tau * log_p.exp())

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from wcll.checks import choice
+from wcll.checks import InputError, choice
 from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
 from wcll.losses.modules import LossModule
 from wcll.losses.spec import LOSSES, Table1
@@ -160,7 +160,8 @@ def scarce(logits: Tensor, ybar: Labels, *, prior: Array, reduction: Reduction =
     """
     batch = prepare(logits, ybar, None, reduction, means="scarce")
     share = checked_per_class("prior", prior, logits, ybar)
-    assert share is not None
+    if share is None:
+        raise InputError("prior", "a value, which loss 'scarce' needs", None)
     sample_weight = batch.targets.sample_weight
     named = batch.targets.mask.to(logits.dtype)
     everyone = torch.ones_like(named[..., :1])

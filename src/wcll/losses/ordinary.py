@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from wcll.checks import non_negative
+from wcll.checks import InputError, non_negative
 from wcll.losses.arguments import Array, Labels, prepare
 from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
@@ -144,7 +144,8 @@ def logit_adjusted(
     tensor(0.7738)
     """
     batch = prepare(logits, y, weight, reduction, marginal=marginal, single="logit-adjusted")
-    assert batch.marginal is not None
+    if batch.marginal is None:
+        raise InputError("marginal", "a value, which loss 'logit-adjusted' needs", None)
     adjusted = _adjusted(logits, batch.marginal, non_negative("tau", tau))
     return reduce_pairs(-adjusted.log_softmax(-1), batch.targets, batch.weight, reduction)
 

@@ -10,7 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, InputTypeError
+from wcll.checks import InputError, InputTypeError, whole
+from wcll.memory import check_memory
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -37,11 +38,12 @@ class Targets:
         """From class indices of shape (..., n) or a boolean mask of shape (..., n, k); bad labels fail here."""
         if not isinstance(ybar, Tensor):
             raise InputTypeError("ybar", "a tensor of class indices or a boolean mask", type(ybar).__name__)
-        if ybar.ndim == 0:
+        if dense("ybar", ybar).ndim == 0:
             raise InputError("ybar", "one label a sample", "a single number")
+        whole("n_classes", n_classes)
         n = ybar.shape[-2] if ybar.dtype == torch.bool and ybar.ndim > 1 else ybar.shape[-1]
-        if sample_weight is not None and sample_weight.shape[-1:] != (n,):
-            raise InputError("sample_weight", f"{n} numbers, one a sample", f"shape {tuple(sample_weight.shape)}")
+        if sample_weight is not None:
+            _check_weights(sample_weight, n)
         if ybar.dtype == torch.bool:
             return Targets(_checked_mask(ybar, n_classes), None, sample_weight, mass)
         if ybar.is_floating_point() or ybar.is_complex():
@@ -51,6 +53,8 @@ class Targets:
             if low < 0 or high >= n_classes:
                 expected, outside = f"class indices from 0 to {n_classes - 1}", low if low < 0 else high
                 raise InputError("ybar", expected, outside, "class ids are 0-based")
+        size = ybar.numel() * n_classes
+        check_memory("n_classes", f"a mask of {ybar.numel()} samples and {n_classes} classes", size)
         index = ybar.long()
         classes = torch.arange(n_classes, device=ybar.device)
         return Targets(index.unsqueeze(-1) == classes, index, sample_weight, mass)
@@ -132,6 +136,25 @@ class Targets:
 def present(total: Tensor) -> Tensor:
     """``total`` with zeros (absent classes) replaced by ones: what is divided by it is zero as well."""
     return torch.where(total > 0, total, 1.0)
+
+
+def dense(argument: str, tensor: Tensor) -> Tensor:
+    """A tensor whose numbers can be looked at: neither sparse, nested nor without data."""
+    if tensor.is_meta or tensor.is_nested or tensor.is_quantized or tensor.layout != torch.strided:
+        kind = "no data" if tensor.is_meta else "nested" if tensor.is_nested else f"{tensor.dtype}, {tensor.layout}"
+        raise InputTypeError(argument, "a dense tensor with data", kind)
+    return tensor
+
+
+def _check_weights(weight: Tensor, n: int) -> None:
+    """Sample weights: finite, none negative, one a sample."""
+    if not isinstance(weight, Tensor) or not dense("sample_weight", weight).is_floating_point():
+        kind = getattr(weight, "dtype", type(weight).__name__)
+        raise InputTypeError("sample_weight", "a floating-point tensor", kind)
+    if weight.shape[-1:] != (n,):
+        raise InputError("sample_weight", f"{n} numbers, one a sample", f"shape {tuple(weight.shape)}")
+    if not bool((weight.isfinite() & (weight >= 0)).all()):
+        raise InputError("sample_weight", "finite numbers, none negative", "others")
 
 
 def _checked_mask(mask: Tensor, n_classes: int) -> Tensor:

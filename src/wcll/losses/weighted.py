@@ -107,7 +107,8 @@ def wcll(
     """
     choice("reading", reading, get_args(Reading))
     batch = prepare(logits, ybar, weight, reduction, means="wcll (algorithm1)" if reading == "algorithm1" else None)
-    assert batch.weight is not None
+    if batch.weight is None:
+        raise InputError("weight", "a value, which loss 'wcll' needs", None)
     others = logits.shape[-1] - 1
     losses = base_loss(base)(logits)
     if reading == "eq9":

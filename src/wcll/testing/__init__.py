@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, InputTypeError, choice
+from wcll.checks import InputError, InputTypeError, choice, whole
 from wcll.losses import LOSSES, Context, LossSpec
+from wcll.streams import whole_seed
 from wcll.testing.contract import CheckedLoss, applicable_checks
 from wcll.testing.examples import example_context
 
@@ -132,8 +133,12 @@ def loss_checks(
     """
     if not (isinstance(loss, str | LossSpec) or callable(loss)):
         raise InputTypeError("loss", "a name, a LossSpec or a function", type(loss).__name__)
-    if not 3 <= n_classes <= 10:
+    if not 3 <= whole("n_classes", n_classes) <= 10:
         raise InputError("n_classes", "a number from 3 to 10", n_classes)
+    if not 0 <= whole_seed(seed) < 2**63:
+        raise InputError("seed", "a whole number from 0 below 2**63", seed)
+    if not np.iterable(context) or not (options is None or isinstance(options, Mapping)):
+        raise InputTypeError("context, options", "names, and a mapping of options", f"{context!r}, {options!r}")
     spec = LOSSES[loss] if isinstance(loss, str) else loss
     function = spec.function if isinstance(spec, LossSpec) else spec
     name = spec.name if isinstance(spec, LossSpec) else getattr(function, "__name__", type(function).__name__)
