@@ -179,7 +179,7 @@ def selected_joint(transition: ArrayLike, target: ArrayLike, prior: ArrayLike) -
     marginal = drawn.sum(axis=0)
     if ((shares > 0) & (marginal == 0)).any():
         k = int(((shares > 0) & (marginal == 0)).argmax())
-        raise InputError("target", f"no shares of the label {k}, which is never drawn", f"{shares[k]:g}")
+        raise InputError("target", f"no share of the label {k}, which is never drawn", f"{shares[k]:g}")
     rate = np.divide(shares, marginal, out=np.zeros_like(shares), where=marginal > 0)
     joint: FloatArray = drawn * rate
     return joint
