@@ -210,10 +210,10 @@ def class_indices(argument: str, values: ArrayLike, n_classes: int | None = None
     return array.astype(np.int64, copy=False)
 
 
-def matrix_size(n_classes: Any) -> int:
-    """A number of classes, from 2, of which some matrices fit into memory."""
-    if whole("n_classes", n_classes) < 2:
-        raise InputError("n_classes", "at least 2", n_classes)
+def matrix_size(n_classes: Any, least: int = 2) -> int:
+    """A number of classes, from ``least``, of which some matrices fit into memory."""
+    if whole("n_classes", n_classes) < least:
+        raise InputError("n_classes", f"at least {least}", n_classes)
     check_memory("n_classes", f"matrices of {n_classes} classes", 5 * 8 * int(n_classes) ** 2)
     return int(n_classes)
 

@@ -188,7 +188,7 @@ def _marginal_and_covariance(
     ybar: ArrayLike, n_classes: int, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
     """The weighted mean of the samples' label shares (1/s on each of s labels), and the covariance of that mean."""
-    matrix_size(n_classes)
+    matrix_size(n_classes, least=1)  # of one class, the labels say what is wrong
     labels = class_indices("ybar", ybar, n_classes) if _is_index(ybar) else to_mask(ybar, n_classes)
     n = len(labels)
     weight = sample_weights(sample_weight, n)
