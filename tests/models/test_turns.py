@@ -80,7 +80,9 @@ def at_once(*calls):
 
 @pytest.mark.parametrize("learn", [fit, in_parts, warm])
 @pytest.mark.parametrize(
-    "options", [{}, {"loss": noisy, "model": "linear"}, {"loss": noisy, "callbacks": "look"}], ids=str
+    "options",
+    [{}, {"loss": noisy, "model": "linear"}, {"loss": noisy, "callbacks": "look"}],
+    ids=["own module", "own loss", "own loss and callback"],
 )
 def test_a_fit_among_threads_is_the_fit_alone(learn, options):
     if options.get("callbacks"):
