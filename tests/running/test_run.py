@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -166,6 +167,46 @@ def test_workers_end_with_their_parent(at_work):
     assert len(both) == 2
     at_work.kill()
     assert psutil.wait_procs(both, timeout=30)[1] == []
+
+
+def starting(folder, monkeypatch, **options):
+    """``wcll run`` of many runs in two processes that have just been started: they have no plan yet, which is long."""
+    monkeypatch.setenv("TMPDIR", str(folder))
+    (folder / "many.toml").write_text(SMALL.replace("trials = 3", "trials = 60"))
+    child = start(MAIN, *["run", "many.toml", "--store", "s.sqlite", "--processes", "2", "--together", "2"], **options)
+    while child.poll() is None and len(both := workers(child)) < 2:
+        time.sleep(0.02)
+    return child, both
+
+
+def test_workers_that_wait_for_their_plan_end_with_their_parent(folder, monkeypatch):
+    child, both = starting(folder, monkeypatch)
+    child.kill()
+    left = psutil.wait_procs(both, timeout=60)[1]
+    for one in left:
+        one.kill()
+    child.communicate()
+    assert left == []
+
+
+def heeds(process, kind):
+    """Whether a process that exists, however new, would be reached by a signal."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    sets = [int(line.split()[1], 16) for line in lines if line.startswith(("SigBlk", "SigIgn"))]
+    return not any(one >> (kind - 1) & 1 for one in sets)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nobody says which signals a process heeds")
+def test_control_c_while_workers_start_is_left_to_their_parent(folder, monkeypatch):
+    child, both = starting(folder, monkeypatch)
+    heeded = [heeds(one, signal.SIGINT) for one in both]
+    child.send_signal(signal.SIGINT)
+    _, error = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert error.endswith("the same command goes on from there\nwcll: stopped\n")
+    assert "Traceback" not in error
+    assert psutil.wait_procs(both, timeout=60)[1] == []
+    assert heeded == [False, False]  # else each would show a traceback of its own
 
 
 def test_cores_of_a_container(monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -63,7 +63,8 @@ def execute_in_processes(jobs: Sequence[Job], path: Path, load: Load, workers: W
         watching = watcher.submit(_watch, jobs, path, tallies, progress, over)
         try:
             with _pool(workers.processes) as pool:
-                work = [pool.submit(_work, jobs, path, load, workers.threads, limit, tally) for tally in tallies]
+                with _deaf_to_control_c():  # which the workers inherit
+                    work = [pool.submit(_work, jobs, path, load, workers.threads, limit, tally) for tally in tallies]
                 errors = [one.result() for one in work]
         except BrokenProcessPool:
             got = "one that died: killed, out of memory, or a script without if __name__ == '__main__'"
@@ -89,7 +90,7 @@ def cores() -> int:
 def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     """Fresh processes that leave Ctrl-C to this one, which ends them if it is stopped or if one of them dies."""
     others = set(active_children())
-    with ProcessPoolExecutor(processes, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin) as pool:
         try:
             yield pool
         except BaseException:
@@ -98,13 +99,32 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
             raise
 
 
+@contextmanager
+def _deaf_to_control_c() -> Iterator[None]:
+    """Ctrl-C is heard when this is over; processes that are started meanwhile never hear it, from their first line."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it would open the ears of whoever starts it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin() -> None:
+    """The first thing that a worker does, before it waits for a plan, of which its parent may die halfway."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
 def _work(jobs: Sequence[Job], path: Path, load: Load, threads: int, memory: int, tally: Path) -> InputError | None:
     """One worker; what is wrong is returned, as an error that is raised would end the others too.
 
     It counts the epochs that it has done in the file ``tally``.
     """
     torch.set_num_threads(threads)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
 
     def count(done: int, total: int) -> None:
         with suppress(OSError):  # the folder goes away when a sister fails
