@@ -11,19 +11,20 @@ import typer
 
 from wcll.atomic import check_target
 from wcll.cli.output import console, progress_bar, write_file
-from wcll.cli.suites import print_table
+from wcll.cli.suites import SEEDS, print_table
 from wcll.report.formats import to_dict
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import build_table
 from wcll.running.run import run
 from wcll.suites import load_suite
+from wcll.suites.suite import MOST_RUNS
 
 SUITE = "demo"
 
 
 def demo(
-    trials: Annotated[int, typer.Option(help="Draws of data, labels and initial weights.", min=1)] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the first trial; the others follow.", min=0)] = 0,
+    trials: Annotated[int, typer.Option(help="Draws of data, labels and initial weights.", min=1, max=MOST_RUNS)] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the first trial; the others follow.", min=0, max=SEEDS)] = 0,
     out: Annotated[Path, typer.Option(help="The HTML report.")] = Path("wcll-demo.html"),
     as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
 ) -> None:

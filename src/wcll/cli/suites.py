@@ -23,11 +23,14 @@ from wcll.running.plan import TOGETHER
 from wcll.running.processes import Workers
 from wcll.running.run import STORE, Forecast, Runs
 from wcll.suites import Suite, Trial, load_suite
+from wcll.suites.suite import MOST_RUNS
 
+SEEDS = 2**63 - 1  #: the largest seed
 SuiteName = Annotated[str, typer.Argument(help="A suite of the package by name, or a .toml file.")]
 StorePath = Annotated[Path, typer.Option("--store", help="Where results are kept.")]
 Trials = Annotated[
-    int | None, typer.Option("--trials", help="How many trials, seeds 0, 1, ... (default: the suite's).", min=1)
+    int | None,
+    typer.Option("--trials", help="How many trials, seeds 0, 1, ... (default: the suite's).", min=1, max=MOST_RUNS),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Together = Annotated[int, typer.Option(help="Train at most this many runs at once.", min=1)]
@@ -78,8 +81,9 @@ def report(
     """Make tables and figures from the results of a suite; no training, no data."""
     wanted = load_suite(suite)
     seeds = range(trials or wanted.trials)
+    asked = wanted.all_trials(seeds)
     with Store(store, create=False) as results:
-        rows = {row.key: row for row in results.rows(trial.key for trial in wanted.all_trials(seeds))}
+        rows = {row.key: row for row in results.rows(trial.key for trial in asked)}
     if out is None:
         print_tables(wanted, rows, seeds)
         return

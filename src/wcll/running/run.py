@@ -19,6 +19,7 @@ from wcll.running.execute import Load, Tasks, check_jobs, execute, unfinished
 from wcll.running.plan import TOGETHER, Job, plan
 from wcll.running.processes import Progress, Workers, execute_in_processes
 from wcll.suites import Suite, Trial, load_suite
+from wcll.suites.suite import MOST_RUNS
 from wcll.training import torch_threads
 
 STORE = Path("wcll-results.sqlite")  #: where results are kept, unless said otherwise
@@ -115,6 +116,8 @@ def _seeds(trials: int | Sequence[int]) -> Sequence[int]:
     """0, 1, ... of so many trials, or the seeds that are given."""
     if not isinstance(trials, Sequence):
         return range(whole("trials", trials))
+    if len(trials[: MOST_RUNS + 1]) > MOST_RUNS:  # a range may be longer than any list
+        raise InputError("trials", f"at most {MOST_RUNS}", "more")
     if not trials or not all(isinstance(s, Integral) and not isinstance(s, bool) and s >= 0 for s in trials):
         raise InputError("trials", "how many, or seeds from 0", repr(trials))
     return [int(seed) for seed in trials]

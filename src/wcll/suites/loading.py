@@ -9,11 +9,17 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from wcll.checks import InputError, choice
+from wcll.reading import read_bytes
 from wcll.suites.reading import Reader
 from wcll.suites.suite import Suite
 from wcll.suites.toml_lines import Lines
 
 #: Where suites of the package lie; the paper keeps its own.
+LARGEST = 2**20  #: bytes of a suite's file
+LONGEST_CHAIN = 20  #: of suites each of which extends the next
+DEEPEST = 20  #: lists and tables within each other
+LONGEST_NUMBER = 10**1000
+
 _FOLDERS = (resources.files("wcll.suites"), resources.files("wcll") / "paper" / "suites")
 
 
@@ -57,12 +63,14 @@ def _load(name: str, folder: Path, heirs: tuple[str, ...]) -> Reader:
         known = choice("suite", name, _packaged())
         return _parse(_packaged()[known].read_text(encoding="utf-8"), known, f"{known}.toml", folder, heirs)
     path = folder / name
-    if not path.is_file():
+    if path.is_dir() or not path.exists():
         raise InputError("suite", "a file", f"{path}, which {'is a folder' if path.is_dir() else 'does not exist'}")
     if str(path.resolve()) in heirs:
         raise InputError("extends", "a suite that does not extend this one in turn", repr(name))
+    if len(heirs) == LONGEST_CHAIN:
+        raise InputError("extends", f"at most {LONGEST_CHAIN} suites that extend each other", "more")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bytes(path, LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(path.name, "UTF-8 text", f"byte {error.start} that is not") from None
     return _parse(text, path.stem, path.name, path.parent, (*heirs, str(path.resolve())))
@@ -71,7 +79,10 @@ def _load(name: str, folder: Path, heirs: tuple[str, ...]) -> Reader:
 def _parse(text: str, name: str, file: str, folder: Path, heirs: tuple[str, ...]) -> Reader:
     try:
         plain = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        _check_plain(plain)
+    except RecursionError:
+        raise InputError(file, "TOML", f"lists or tables more than {DEEPEST} deep") from None
+    except ValueError as error:  # TOML that is wrong, or a number that Python does not read
         raise InputError(file, "TOML", str(error)) from None
     lines, base = Lines(text, file), None
     if "extends" in plain:
@@ -80,3 +91,17 @@ def _parse(text: str, name: str, file: str, folder: Path, heirs: tuple[str, ...]
                 raise InputError("extends", "the name of a suite, or a .toml file", repr(plain["extends"]))
             base = _load(plain["extends"], folder, heirs).suite
     return Reader(plain, lines, name, base)
+
+
+def _check_plain(plain: object) -> None:
+    """Fail if something is nested so deeply, or a number so long, that it could not even be printed."""
+    level = [plain]
+    for _ in range(DEEPEST):
+        if any(isinstance(value, int) and abs(value) >= LONGEST_NUMBER for value in level):
+            raise ValueError("a number of more than 1000 digits")
+        parts = [
+            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)
+        ]
+        level = [value for part in parts for value in part]
+    if level:
+        raise RecursionError

@@ -10,7 +10,7 @@ from typing import Any
 from wcll.checks import InputError, choice
 from wcll.evaluation import METRICS
 from wcll.suites.settings import whole
-from wcll.suites.suite import Axis, Settings, Suite, TableSpec
+from wcll.suites.suite import MOST_RUNS, Axis, Settings, Suite, TableSpec
 from wcll.suites.toml_lines import Lines, Section
 from wcll.suites.trial import SETTINGS, TUNABLE, read_setting
 
@@ -52,6 +52,8 @@ class Reader:
             raise InputError(self.lines.file, 'at least one [[rows]] table, such as loss = "wcll"', "none")
         usual = TableSpec("accuracy", select="label-free" if suite.grid else "last")
         suite = replace(suite, columns=suite.columns or (Axis("", {}),), tables=suite.tables or (usual,))
+        with self.lines.somewhere(((), ("grid",), ("rows", 0), ("columns", 0))):
+            suite.check_size(suite.trials)
         self._try_all(suite)
         return suite
 
@@ -104,7 +106,7 @@ class Reader:
 
     def _trials(self) -> int:
         with self.lines.at((), "trials"):
-            return whole("trials", self.plain.get("trials", self.base.trials))
+            return whole("trials", self.plain.get("trials", self.base.trials), most=MOST_RUNS)
 
     def _settings(self, section: Section, values: Settings) -> Settings:
         """Check every setting where it stands; its value stays as written."""

@@ -64,11 +64,11 @@ def number(key: str, value: Any, low: float, *, above: bool = False, below: floa
     return float(value) + 0.0  # 0 and -0 are the same, and have the same key
 
 
-def whole(key: str, value: Any, low: int = 1) -> int:
-    """A whole number from ``low``."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= 1000 * LARGEST:
+def whole(key: str, value: Any, low: int = 1, most: int = 1000 * LARGEST) -> int:
+    """A whole number from ``low`` to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= most:
         got = repr(value) if len(repr(value)) < 40 else f"{repr(value)[:40]}..."
-        raise InputError(key, f"a whole number from {low}", got)
+        raise InputError(key, f"a whole number from {low} to {most}", got)
     return value
 
 

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any
 
+from wcll.checks import InputError
 from wcll.suites.trial import Trial
 
 Settings = dict[str, Any]
+MOST_RUNS = 200_000  #: of a suite: more of them would not fit into memory as a plan, nor into anybody's patience
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,23 @@ class Suite:
     def _parsed(self) -> dict[tuple[str, str], list[tuple[Settings, Trial]]]:
         return {}
 
+    def check_size(self, trials: int = 1) -> None:
+        """Fail if so many trials are more runs than anybody can ask for; they are counted, not made."""
+        cells = len(self.columns) * len(self.rows)
+        if cells <= MOST_RUNS:
+            cells = sum(self._combinations(*cell) for cell in product(self.columns, self.rows))
+        if cells > MOST_RUNS:
+            raise InputError("grid", f"at most {MOST_RUNS} runs", f"{cells} in every trial")
+        if cells * trials > MOST_RUNS:
+            raise InputError("trials", f"at most {MOST_RUNS} runs", f"{cells * trials}")
+
+    def _combinations(self, column: Axis, row: Axis) -> int:
+        """How many runs a cell has in every trial."""
+        return prod(len(v) for k, v in self.grid.items() if k not in column.settings and k not in row.settings)
+
     def all_trials(self, seeds: Sequence[int] | None = None) -> Iterator[Trial]:
         """Every trial, seeds outermost, so that an unfinished suite has whole trials first."""
+        wanted = range(self.trials) if seeds is None else seeds
+        self.check_size(len(wanted[: MOST_RUNS + 1]))  # a range may be longer than any list
         first = [trial for cell in product(self.columns, self.rows) for _, trial in self._cell(*cell)]
-        for seed in seeds if seeds is not None else range(self.trials):
-            yield from (replace(trial, seed=seed) for trial in first)
+        return (replace(trial, seed=seed) for seed in wanted for trial in first)

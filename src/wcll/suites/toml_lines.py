@@ -10,7 +10,8 @@ from wcll.checks import InputError
 
 Section = tuple[str | int, ...]  #: ("settings",), or ("rows", 2) for the third of several
 
-_QUOTES = re.compile(r"\"{3}|'{3}")
+_TOKEN = re.compile(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"|'[^']*'|\#""")  # what may hide quotes, or is hidden by them
+_ENDS = {'"""': re.compile(r'(?:\\.|[^\\])*?"{3,5}'), "'''": re.compile(r".*?'{3,5}")}
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\-\"]+)\s*\]\]?")
 _KEY = re.compile(r"\s*[\"']?([\w\-]+)[\"']?\s*[.=]")
 
@@ -24,10 +25,8 @@ class Lines:
         section: Section = ()
         seen: dict[str, int] = {}
         inside = ""  # of a text over several lines: the quotes that end it
-        for number, line in enumerate(text.splitlines(), 1):
-            was_inside = inside
-            for quotes in _QUOTES.findall(line):
-                inside = "" if inside == quotes else inside or quotes
+        for number, line in enumerate(text.split("\n"), 1):  # TOML knows no other ends of lines
+            was_inside, inside = inside, _inside_after(line, inside)
             if was_inside:
                 continue
             header, key = _HEADER.match(line), _KEY.match(line)
@@ -75,3 +74,18 @@ class Lines:
     def _raise(self, error: InputError, line: int | None) -> None:
         place = f"{self.file}, line {line}" if line else self.file
         raise InputError(f"{place}: {error.argument}", error.expected, error.got, error.remedy) from None
+
+
+def _inside_after(line: str, inside: str) -> str:
+    """The quotes of a text over several lines that goes on after a line, "" if there is none."""
+    place = 0
+    while True:
+        if inside:
+            end = _ENDS[inside].match(line, place)
+            if end is None:
+                return inside
+            place, inside = end.end(), ""
+        token = _TOKEN.search(line, place)
+        if token is None or token[0] == "#":
+            return ""
+        place, inside = token.end(), token[0] if token[0] in _ENDS else ""
