@@ -111,7 +111,7 @@ BAD = [
     (change("dropout = 0.2", 'dropout = "a"'), "line 26: option of model 'mlp', dropout: expected a number"),
     (change('loss = "wcll"', 'loss = { name = "wcll", base = ["ce"] }'), "line 29: option of loss 'wcll', base: expected a name"),
     (change('loss = "wcll"', 'loss = { name = "wcll", reading = "eq99" }'), "reading: expected one of 'eq9'"),
-    (change("hidden = 16", "hidden = 1000000000"), "expected settings that can be trained"),
+    (change("hidden = 16", "hidden = 1000000000"), "line 26: option of model 'mlp', hidden: expected a whole number from 1 to 1000000,"),
     (change("dropout = 0.2", "dropout = 2"), "dropout: expected a share from 0 to below 1, got 2"),
     (change("epochs = 12", 'classes = [3]'), "line 14: classes: expected at least two classes"),
     (change('title = "Small"', 'about = """\n[settings]\nlr = great"""\ntitle = 3'), "line 5: title: expected text, got 3"),

@@ -13,10 +13,10 @@ from typer.main import get_group
 
 from wcll import __version__
 from wcll.cli.messages import tell
+from wcll.cli.stopping import STOPPED, stop_in_order
 from wcll.errors import InputError
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
-STOPPED = 130  # what shells call a command that Ctrl-C ended
 
 #: Every command: where it is, and what it does.
 COMMANDS = {
@@ -47,6 +47,7 @@ class Later(TyperCommand):
         """The context of the command itself, which is what is invoked then."""
         name = str(self.name)
         command, group = resolve_name(COMMANDS[name][0]), typer.Typer(rich_markup_mode=None)
+        stop_in_order()
         if isinstance(command, typer.Typer):
             group.add_typer(command, name=name)
         else:
@@ -86,11 +87,21 @@ def run(arguments: list[str]) -> int:
         return 1
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        return _fail(f"out of memory: {str(error) or 'none is left'}")
     except (KeyboardInterrupt, typer.Abort):
         code = STOPPED
     if code == STOPPED:  # typer may turn Ctrl-C into this code itself
         tell("wcll: stopped")
     return code if isinstance(code, int) else 0
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether that is what an error says; torch has no class of its own for it on a CPU."""
+    said = str(error)
+    return isinstance(error, MemoryError | RecursionError) or "out of memory" in said or "can't allocate memory" in said
 
 
 def _fail(message: str) -> int:

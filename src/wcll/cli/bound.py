@@ -17,6 +17,7 @@ from wcll.checks import InputError, positive
 from wcll.cli.data import DataOption
 from wcll.cli.messages import tell
 from wcll.cli.output import console, grid, progress_bar, write_file
+from wcll.cli.suites import SEEDS
 from wcll.datasets import load_dataset
 from wcll.report.bound_figures import figure_name, lemma_figure, trend_figure
 from wcll.results.provenance import provenance
@@ -62,7 +63,9 @@ def bound(  # noqa: PLR0913 - one argument an option
         _refuse(unused, "none beside --suite, which has its own", "a value")
         cases = suite_cases(load_suite(suite), partial(load_dataset, data=data), norm=norm, delta=delta)
     else:
-        shares = eq6_shares(classes, positive("--p", p), minority or [0])
+        if not 1e-6 <= p <= 1e6:
+            raise InputError("--p", "a ratio from 1e-06 to 1e+06", p)
+        shares = eq6_shares(classes, p, minority or [0])
         cases = [own_case(shares, n, norm=norm, layer_norms=layer_norm or [], radius=radius, delta=delta)]
     if gap is not None:
         for case in cases:  # what cannot be said is found out before anything is
@@ -79,8 +82,8 @@ def bound(  # noqa: PLR0913 - one argument an option
 
 @app.command("simulate")
 def simulate(
-    draws: Annotated[int, typer.Option(help="Draws of N samples, at each N.", min=2)] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the distribution and of all draws.", min=0)] = 0,
+    draws: Annotated[int, typer.Option(help="Draws of N samples, at each N.", min=2, max=10**9)] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the distribution and of all draws.", min=0, max=SEEDS)] = 0,
     out: Annotated[Path | None, typer.Option(help="Also write everything to this .json file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Also write figures over N to this folder.")] = None,
 ) -> None:

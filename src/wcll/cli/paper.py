@@ -24,6 +24,7 @@ from wcll.paper.part import Part, mean_absolute
 from wcll.paper.published import show_name
 from wcll.paper.reproduction import read_reproduction
 from wcll.paper.result_files import keys_of, make_part, write_part
+from wcll.running.processes import MOST_WORKERS
 from wcll.suites import Suite, load_suite
 
 STORE = Path("wcll-paper.sqlite")
@@ -58,7 +59,7 @@ def _command(action: Action) -> Callable[..., None]:
         trials: Trials = None,
         only: Annotated[str | None, typer.Option(help="Only the columns of this data set, such as mnist.")] = None,
         device: Device = "auto",
-        processes: Annotated[int | None, typer.Option(help=PROCESSES_HELP, min=1)] = None,
+        processes: Annotated[int | None, typer.Option(help=PROCESSES_HELP, min=1, max=MOST_WORKERS)] = None,
         memory: Memory = None,
         results: Annotated[Path | None, typer.Option(help="Also write a result file of each part here.")] = None,
         dry_run: DryRun = False,

@@ -26,6 +26,10 @@ from wcll.labels import (
     make_transition,
     noisy_transition,
 )
+from wcll.memory import check_memory
+
+MOST_CLASSES = 10_000  #: a matrix has this many rows and columns
+SEEDS = 2**63 - 1  #: the largest seed
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def simulate(  # noqa: PLR0913  (a command's options)
     minority: Annotated[str | None, typer.Option(help="Minority classes, comma-separated: subsample first.")] = None,
     p: Annotated[float | None, typer.Option("--p", help="Majority to minority ratio (Eq. 6).")] = None,
     n_majority: Annotated[int | None, typer.Option(help="Samples of a majority class (default: all).", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all draws.", min=0, max=SEEDS)] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -87,6 +91,11 @@ def _classes(path: Path, column: str | None, n_labels: str) -> tuple[NDArray[Any
     classes, y = np.unique(read_labels(path, column), return_inverse=True)
     if len(classes) < 2:
         raise InputError(str(path), "at least two classes", len(classes))
+    if len(classes) > MOST_CLASSES:
+        raise InputError(str(path), f"at most {MOST_CLASSES} classes", len(classes), "are these labels?")
+    check_memory(str(path), f"matrices of {len(classes)} classes", 6 * 8 * len(classes) ** 2)
+    if n_labels != "1":
+        check_memory(str(path), f"masks of {len(y)} samples", 4 * 8 * len(y) * len(classes))
     if n_labels != "1" and any(";" in str(name) for name in classes):
         raise InputError(str(path), "class names without ';', which separates several labels", "one with it")
     return classes, y
@@ -117,7 +126,7 @@ def _draw(y: IntArray, transition: str, noise: float, n_labels: str, seed: int) 
     matrix = make_transition(kind, np.bincount(y), random_state=seed)
     if noise:
         matrix = noisy_transition(matrix, rate=noise)
-    number = int(n_labels) if n_labels.isdecimal() else n_labels
+    number = int(n_labels) if n_labels.isdecimal() and len(n_labels) < 10 else n_labels
     ybar = make_complementary(y, matrix, n_labels=number, random_state=seed)
     known = matrix if np.linalg.cond(matrix) < 1e12 and ybar.ndim == 1 else None
     return ybar, describe_labels(ybar, len(matrix), transition=known)

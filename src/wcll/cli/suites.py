@@ -20,7 +20,7 @@ from wcll.report.suite_page import suite_page
 from wcll.report.tables import Table, build_table
 from wcll.results import Row, Store
 from wcll.running.plan import TOGETHER
-from wcll.running.processes import Workers
+from wcll.running.processes import MOST_WORKERS, Workers
 from wcll.running.run import STORE, Forecast, Runs
 from wcll.suites import Suite, Trial, load_suite
 from wcll.suites.suite import MOST_RUNS
@@ -34,7 +34,9 @@ Trials = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Together = Annotated[int, typer.Option(help="Train at most this many runs at once.", min=1)]
-Threads = Annotated[int, typer.Option(help="Threads of torch; small models are fastest with one.", min=1)]
+Threads = Annotated[
+    int, typer.Option(help="Threads of torch; small models are fastest with one.", min=1, max=MOST_WORKERS)
+]
 Memory = Annotated[str | None, typer.Option(help="Memory to use, such as 4GB (default: most of what is free).")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and how long it would take.")]
 
@@ -58,7 +60,7 @@ def run(
     device: Device = "auto",
     together: Together = TOGETHER,
     threads: Threads = 1,
-    processes: Annotated[int, typer.Option(help="Processes on this machine's CPU.", min=1)] = 1,
+    processes: Annotated[int, typer.Option(help="Processes on this machine's CPU.", min=1, max=MOST_WORKERS)] = 1,
     memory: Memory = None,
     dry_run: DryRun = False,
 ) -> None:

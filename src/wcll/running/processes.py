@@ -24,6 +24,7 @@ from wcll.running.memory import available
 from wcll.running.plan import Job
 from wcll.training import dtype_and_device
 
+MOST_WORKERS = 1024  #: threads, or processes
 LOOK = 1.0  # seconds between looks at how far the workers are
 
 
@@ -43,12 +44,19 @@ class Workers:
     def of(device: str, threads: int, processes: int | None, memory: int | None) -> Workers:
         """Checked; without a number of processes, as many as there are cores on a CPU."""
         where = dtype_and_device("float32", device)[1]
-        whole("threads", threads)
+        _number_of("threads", threads)
         if processes is None:
             processes = max(cores() // threads, 1) if where.type == "cpu" else 1
-        if whole("processes", processes) > 1 and where.type != "cpu":
+        if _number_of("processes", processes) > 1 and where.type != "cpu":
             raise InputError("--processes", "1 on a GPU, which trains many runs at once", processes)
         return Workers(where, threads, processes, None if memory is None else whole("memory", memory))
+
+
+def _number_of(argument: str, value: int) -> int:
+    """So many threads or processes as a machine may have."""
+    if whole(argument, value) > MOST_WORKERS:
+        raise InputError(argument, f"a whole number from 1 to {MOST_WORKERS}", value)
+    return int(value)
 
 
 def execute_in_processes(jobs: Sequence[Job], path: Path, load: Load, workers: Workers, progress: Progress) -> None:
@@ -56,13 +64,14 @@ def execute_in_processes(jobs: Sequence[Job], path: Path, load: Load, workers: W
 
     They divide the work by their claims, as processes of several commands would.
     """
-    limit = (available(workers.device) if workers.memory is None else workers.memory) // workers.processes
+    count = min(workers.processes, len(jobs))
+    limit = (available(workers.device) if workers.memory is None else workers.memory) // count
     over = threading.Event()
     with TemporaryDirectory(prefix="wcll-") as folder, ThreadPoolExecutor(1) as watcher:
-        tallies = [Path(folder) / str(i) for i in range(workers.processes)]
+        tallies = [Path(folder) / str(i) for i in range(count)]
         watching = watcher.submit(_watch, jobs, path, tallies, progress, over)
         try:
-            with _pool(workers.processes) as pool:
+            with _pool(count) as pool:
                 with _deaf_to_control_c():  # which the workers inherit
                     work = [pool.submit(_work, jobs, path, load, workers.threads, limit, tally) for tally in tallies]
                 errors = [one.result() for one in work]

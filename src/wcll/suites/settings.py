@@ -146,5 +146,5 @@ def _like(argument: str, value: Any, default: Any) -> Any:
     if isinstance(default, float):
         return any_number(argument, value)
     if isinstance(default, int):
-        return whole(argument, value)
+        return whole(argument, value, most=LARGEST)
     return text(argument, value)

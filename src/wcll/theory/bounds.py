@@ -48,6 +48,7 @@ The excess risk of the empirical minimiser is at most twice the bound, as :math:
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -56,7 +57,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from wcll.checks import InputError, choice, distribution, numeric, positive, whole
-from wcll.labels.transition import complementary_prior, transition_from_pi
+from wcll.labels.transition import complementary_prior
 from wcll.labels.weights import eq13
 from wcll.theory.rademacher import linear_complexity, mlp_complexity
 
@@ -183,7 +184,11 @@ class Problem:
         if self.loss != "cross-entropy" or not self.inverse_size:
             return None
         omega = eq13(self.pi)  # these are also the class shares: both are proportional to 1/pi
-        return math.log(self.classes) * float(omega @ transition_from_pi(np.array(self.pi)) @ omega)
+        pi = np.array(self.pi)
+        named = (
+            float(pi @ omega) - pi * omega
+        )  # sum over j of Q[y, j] omega_j, for the inverse-size Q, without the matrix
+        return math.log(self.classes) * float(omega @ (named / (1 - pi)))
 
     def at(self, n: int) -> Problem:
         """The same with another number of labels; complexities fall as 1/sqrt(N)."""
@@ -305,7 +310,7 @@ def labels_needed(bound: float, n: int, gap: float) -> int:
     ratio = positive("bound", bound) / positive("gap", gap)
     if ratio > math.sqrt(MOST_LABELS / whole("n", n)):
         raise InputError("gap", f"one that at most {MOST_LABELS:g} labels reach", gap)
-    return math.ceil(n * ratio**2 - 1e-9)
+    return max(math.ceil(n * ratio**2 - 1e-9), 1)
 
 
 def norm_seen_later(norm: float, delta: float) -> tuple[float, float]:
@@ -333,6 +338,10 @@ def _bound(
     """A statement that holds with probability 1 - delta; to what went into all of them come its ``own`` ingredients."""
     common = {"K": problem.classes, "N": problem.n, "delta": problem.delta, omega: problem.omega_max}
     ingredients = {**common, "L_f": problem.largest_loss, "R_N": problem.complexity, **own}
+    for part, number in {**ingredients, **terms, "the sum": 2 * sum(terms.values())}.items():
+        if not sys.float_info.min <= number < math.inf:  # else it was rounded away; twice the sum is the theorem's
+            remedy = "a norm, the radius, the sizes or delta are too large or too small"
+            raise InputError("bound", "terms that are numbers above 0", f"{part} = {number:g}", remedy)
     return Bound(name, formula, ingredients, terms, 1 - problem.delta, problem.width, problem.scale)
 
 

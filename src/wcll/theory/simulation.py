@@ -20,6 +20,7 @@ from torch import Tensor
 from wcll.checks import FloatArray, IntArray, choice
 from wcll.labels import imbalance_counts, make_transition
 from wcll.labels.weights import eq13
+from wcll.memory import check_memory
 from wcll.streams import stream
 from wcll.theory.bounds import Bound, Problem, corrected_lemma, corrected_theorem, finite_class, lemma1, theorem1
 
@@ -30,6 +31,7 @@ STARTS, STEPS = 4, 60  #: of the climb to a supremum
 DESCENT = 3000  #: steps of the descent to a minimum
 CHUNK = 100  #: draws that are worked on at once
 RESAMPLES = 1000  #: of the bootstrap for a slope's interval
+BYTES = 100_000  #: that a draw takes: its place in every resample of every size, and its counts
 LABELS = ("uniform", "inverse-size")
 KIND_TITLES = {
     "finite": f"largest deviation of {MEMBERS} models",
@@ -235,6 +237,7 @@ class Trend:
 def simulate(labels: str, kind: str, *, draws: int = DRAWS, sizes: Sequence[int] = SIZES, seed: int = 0) -> Trend:
     """Measure one kind of deviation over N on a world of uniform or inverse-size labels."""
     choice("kind", kind, KINDS)
+    check_memory("draws", f"{draws} draws", draws * BYTES, "ask for fewer")
     world = World.draw(choice("labels", labels, LABELS), seed=seed)
     measured = [_measure(world, kind, world.draws(n, draws, seed=seed), seed) for n in sizes]
     points = tuple(_point(world.problem(n), kind, values) for n, values in zip(sizes, measured, strict=True))

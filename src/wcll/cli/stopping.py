@@ -1,0 +1,29 @@
+"""Ctrl-C while a command is still loaded: nothing is under way that would have to be tidied up."""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+
+STOPPED = 130  #: what shells call a command that Ctrl-C ended
+
+
+def stop_at_once() -> None:
+    """From now on Ctrl-C, and being asked to end, end the process where it is; what ignores Ctrl-C goes on to."""
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(kind) is not signal.SIG_IGN:
+            signal.signal(kind, _stop)
+
+
+def stop_in_order() -> None:
+    """From now on they are exceptions, as there is something to leave in order."""
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(kind) is _stop:
+            signal.signal(kind, signal.default_int_handler)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    # Not an exception: libraries that are half imported would make other errors of it.
+    os.write(2, b"wcll: stopped\n")
+    os._exit(STOPPED)
