@@ -9,16 +9,19 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 
+import wcll
 from small import MAIN, SMALL, start
 from wcll.cli.app import run
 from wcll.results import Store
 from wcll.suites import load_suite
 
-KILLS = int(os.environ.get("WCLL_KILLS", "3"))  # `make torture` asks for ten
+KILLS = int(os.environ.get("WCLL_KILLS", "3"))  # `make torture` asks for thirty
 
 #: Dies when the second unit's rows are in the file but not committed: a tiny cache spills them into it.
 DIES_IN_A_WRITE = """
@@ -183,6 +186,42 @@ def test_a_finished_suite_opens_no_data(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     assert run([*command(path), "--trials", "2", "--dry-run"]) == 0
     assert "32 runs, 16 of them in" in capsys.readouterr().out
+
+
+def test_with_two_processes_killed_again_and_again_the_table_is_the_same(folder, monkeypatch):
+    """Its reader is gone from the start, and it is killed while workers start, wait for their plan, train or write."""
+    monkeypatch.setenv("TMPDIR", str(folder))
+    path, rng = folder / "killed.sqlite", random.Random(1)
+    for number in range(max(KILLS - 1, 2)):
+        child = start(MAIN, *command(path), "--processes", "2")
+        assert child.stderr is not None
+        child.stderr.close()
+        moment, seen, late = time.monotonic() + rng.uniform(0, 8), count(path), number % 2
+        while child.poll() is None and (count(path) <= seen if late else time.monotonic() < moment):
+            time.sleep(0.02)
+        family = psutil.Process(child.pid).children() if child.poll() is None else []
+        child.kill()
+        assert child.wait(timeout=120) in (-signal.SIGKILL, 0)
+        assert psutil.wait_procs(family, timeout=120)[1] == []  # nobody trains on
+        assert seen <= count(path)
+    assert run(command(path)) == 0
+    check(path)
+    assert run(command(folder / "whole.sqlite")) == 0
+    assert table(path) == table(folder / "whole.sqlite")
+
+
+def test_two_threads_run_two_suites_into_one_store(folder):
+    """Both suites have the first trials; in the end each table is that of a run by itself."""
+    path, rounds = folder / "shared.sqlite", range(max(KILLS // 10, 1))
+    for _ in rounds:
+        path.unlink(missing_ok=True)
+        with ThreadPoolExecutor(2) as threads:
+            work = [threads.submit(wcll.run, "small.toml", store=path, trials=n, together=3) for n in (2, 3)]
+            sizes = [len(one.result(timeout=300)) for one in work]
+        assert sizes == [len(keys()) * 2 // 3, len(keys())]
+        check(path)
+    assert run(command(folder / "whole.sqlite")) == 0
+    assert table(path) == table(folder / "whole.sqlite")
 
 
 @pytest.mark.parametrize("ending", ["2>&1 | head -1", "2>&-", "2>/dev/full"])
