@@ -16,7 +16,7 @@ def check_target(path: Path, argument: str) -> None:
     if path.is_dir():
         raise InputError(argument, "a file", f"{path}, which is a folder")
     if "\0" in str(path) or (path.exists() and not path.is_file()):  # a device that is replaced is lost to all
-        raise InputError(argument, "a file", f"{path}, which is none")
+        raise InputError(argument, "a plain file", f"{path}, which is none")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(argument, "a folder that can be written", str(path.parent))
 

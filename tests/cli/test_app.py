@@ -167,7 +167,7 @@ def bad(tmp_path, labels):
         (["simulate", y, "--out", str(tmp_path / "x.txt")], "--out: expected a .csv or .npz file, got x.txt"),
         (["simulate", y, "--out", str(tmp_path / "no" / "x.csv")], "--out: expected a folder that can be written"),
         (["simulate", y, *out, "--p", "2"], "--minority and --p together"),
-        (["simulate", y, *out, "--p", "0", "--minority", "1"], "--p: expected a number above 0, got 0"),
+        (["simulate", y, *out, "--p", "0", "--minority", "1"], "--p: expected a ratio from 1e-12 to 1e+12, got 0"),
         (["simulate", y, *out, "--p", "2", "--minority", "9"], "--minority: expected one of"),
         (
             ["simulate", y, *out, "--p", "2", "--minority", "1", "--n-majority", "900"],

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,3 +165,15 @@ def test_ctrl_c_while_everything_is_still_loaded(module, monkeypatch):
     command = [sys.executable, "-c", STOPPED_WHILE_LOADING, "bound"]
     child = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=heeds_control_c)
     assert (child.returncode, child.stderr) == (130, "wcll: stopped\n")
+
+
+@pytest.mark.parametrize("command", [["demo"], ["bound", "simulate", "--draws", "2"], ["simulate", "y.npy", "--force"]])
+def test_what_is_no_plain_file_is_not_replaced(command, tmp_path, monkeypatch, capsys):
+    """A device would be gone for everybody."""
+    monkeypatch.chdir(tmp_path)
+    np.save("y.npy", np.arange(9) % 3)
+    os.mkfifo("pipe.csv")
+    Path("link.csv").symlink_to("pipe.csv")
+    for name in ("pipe.csv", "link.csv"):
+        assert "which is a device or a pipe" in one_line([*command, "--out", name], capsys)
+    assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)

@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from wcll.atomic import check_target, replacing
-from wcll.checks import InputError, IntArray, choice, positive
+from wcll.checks import InputError, IntArray, choice
 from wcll.cli.files import load_npy, read_labels
 from wcll.cli.output import console, grid
 from wcll.labels import (
@@ -53,7 +53,9 @@ def simulate(  # noqa: PLR0913  (a command's options)
     n_labels: Annotated[str, typer.Option(help="Labels a sample: a number, or 'random'.")] = "1",
     minority: Annotated[str | None, typer.Option(help="Minority classes, comma-separated: subsample first.")] = None,
     p: Annotated[float | None, typer.Option("--p", help="Majority to minority ratio (Eq. 6).")] = None,
-    n_majority: Annotated[int | None, typer.Option(help="Samples of a majority class (default: all).", min=1)] = None,
+    n_majority: Annotated[
+        int | None, typer.Option(help="Samples of a majority class (default: all).", min=1, max=10**12)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all draws.", min=0, max=SEEDS)] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
@@ -109,7 +111,9 @@ def _subsample(
     rare = [names.index(choice("--minority", name.strip(), names)) for name in minority.split(",")]
     have = np.bincount(y)
     share = np.ones(len(have))
-    share[rare] = 1 / positive("--p", p)
+    if not 1e-12 <= p <= 1e12:
+        raise InputError("--p", "a ratio from 1e-12 to 1e+12", p)
+    share[rare] = 1 / p
     most = n_majority or int((have / share).min())
     counts = imbalance_counts(n_majority=most, n_classes=len(have), minority=rare, p=p)
     if n_majority is None:
