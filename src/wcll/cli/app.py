@@ -88,6 +88,8 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except (MemoryError, RuntimeError) as error:
+        if "home directory" in str(error):  # what pathlib says of ~somebody
+            return _fail("path: expected ~ or the name of a user behind it, got somebody who is not known here")
         if not _out_of_memory(error):
             raise
         return _fail(f"out of memory: {str(error) or 'none is left'}")
