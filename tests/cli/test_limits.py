@@ -175,5 +175,5 @@ def test_what_is_no_plain_file_is_not_replaced(command, tmp_path, monkeypatch, c
     os.mkfifo("pipe.csv")
     Path("link.csv").symlink_to("pipe.csv")
     for name in ("pipe.csv", "link.csv"):
-        assert "which is a device or a pipe" in one_line([*command, "--out", name], capsys)
+        assert "which is none" in one_line([*command, "--out", name], capsys)
     assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)

@@ -259,7 +259,7 @@ def shortened_run(text):
         (lambda text: text[:200], "a file that 'wcll paper' wrote"),
         (lambda text: text.replace('"table2"', '"table3"'), "those of something else"),
         (lambda text: "[]", "those of something else"),
-        (lambda text: text.replace('"trials"', '"trail"'), "KeyError: 'trials'"),
+        (lambda text: text.replace('"trials"', '"trail"'), "a number of trials that is none"),
         (lambda text: re.sub(r"\n\[[^\n]*\],\n", "\n", text, count=1), "another version"),
         (lambda text: re.sub(r'\["\w{24}"', '["' + "0" * 24 + '"', text, count=1), "another version"),
         (shortened_run, "ValueError"),

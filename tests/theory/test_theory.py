@@ -525,7 +525,7 @@ def test_simulate(tmp_path, capsys, monkeypatch):
         (["--norm", "0"], "norm: expected a number above 0"),
         (["--delta", "2"], "delta: expected a probability"),
         (["--minority", "10"], "minority: expected classes from 0 to 9"),
-        (["-p", "0"], "--p: expected a number above 0"),
+        (["-p", "0"], "--p: expected a ratio from 1e-06 to 1e+06"),
         (["--norm", "nan"], "norm: expected a number above 0"),
         (["--n", str(10**30)], "--n"),
         (["--gap", "1e-300"], "gap: expected one that at most"),

@@ -13,6 +13,7 @@ from wcll.checks import FloatArray, choice
 from wcll.report.choose import lowest_score
 from wcll.results import Row
 
+LARGEST = 1e300  #: what no figure reaches, nor anything that is made of a few of them
 METRICS = ("accuracy", "balanced_accuracy", "minority_recall")
 #: The values of a run's line, in order.
 FIELDS = (
@@ -62,11 +63,27 @@ class Kept:
 
     @staticmethod
     def from_list(values: Sequence[Any]) -> Kept:
-        """What :meth:`to_list` wrote."""
+        """What :meth:`to_list` wrote; anything else is a ValueError."""
         key, diverged, score, *rest = values
-        figures = {rest[i]: dict(zip(METRICS, rest[i + 1 : i + 4], strict=True)) for i in (0, 4, 8)}
-        score = inf if score is None else score
-        return Kept(key, bool(diverged), score, rest[0], rest[4], rest[8], figures, tuple(*rest[12:]))
+        recalls = tuple(*rest[12:])
+        epochs = (rest[0], rest[4], rest[8])
+        shares = [*rest[1:4], *rest[5:8], *rest[9:12], *recalls]
+        if not (isinstance(key, str) and diverged in (0, 1) and (score is None or is_number(score))):
+            raise ValueError("a run without a key, or whose score is no number")
+        if not all(type(epoch) is int and 1 <= epoch <= epochs[0] for epoch in epochs):
+            raise ValueError("an epoch that is none of the run's")
+        if not all(is_number(value) and 0 <= value <= 1 for value in shares) or len(recalls) not in (0, epochs[0]):
+            raise ValueError("a share that is not from 0 to 1")
+        figures = {
+            epoch: dict(zip(METRICS, rest[i + 1 : i + 4], strict=True))
+            for i, epoch in zip((0, 4, 8), epochs, strict=True)
+        }
+        return Kept(key, bool(diverged), inf if score is None else score, *epochs, figures, recalls)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a JSON file is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
 
 
 def keep(row: Row, *, curve: bool = False) -> Kept:

@@ -12,11 +12,12 @@ from typing import Any
 
 from wcll.atomic import replacing
 from wcll.checks import InputError
-from wcll.paper.kept import FIELDS, Kept, keep
+from wcll.paper.kept import FIELDS, Kept, is_number, keep
 from wcll.paper.part import CURVES, Part
+from wcll.reading import read_bytes
 from wcll.results import Row
 from wcll.suites import Suite, Trial
-from wcll.suites.suite import Axis
+from wcll.suites.suite import MOST_RUNS, Axis
 
 MADE = ("device", "wcll", "torch", "numpy", "python", "commit")  #: what files say of their runs
 
@@ -63,7 +64,8 @@ def write_lines(path: Path, head: Mapping[str, Any], name: str, lines: Iterable[
     Results of more trials are not replaced.
     """
     trials = head["trials"]
-    if path.exists() and (more := read_file(path, head["suite"]).get("trials", 0)) > trials:
+    more = trials_of(path, read_file(path, head["suite"])) if path.exists() else 0
+    if more > trials:
         expected = f"a file of at most {trials} trials to replace"
         raise InputError("--results", expected, f"{path} of {more}", "name another folder, or remove the file")
     entries = ",\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
@@ -80,18 +82,38 @@ def read_part(path: Path, suite: Suite) -> Part:
     """
     plain = read_file(path, suite.name)
     with reading(path):
-        trials, runs = int(plain["trials"]), {run.key: run for run in map(Kept.from_list, plain["runs"])}
-        made = {name: plain["made"][name] for name in ("command", *MADE, "seconds", "data")}
-    new = [row for row in suite.rows if not any(trial.key in runs for trial in _first_trials(suite, row))]
+        trials, runs, made = trials_of(path, plain), [Kept.from_list(run) for run in plain["runs"]], read_made(plain)
+    keys = [run.key for run in runs]
+    known = set(keys)
+    new = [row for row in suite.rows if not any(trial.key in known for trial in _first_trials(suite, row))]
     there = replace(suite, rows=tuple(row for row in suite.rows if row not in new))
-    check_version(path, suite.name, list(runs), plain, keys_of(there, trials))
-    return Part(there, trials, runs, made, lacking=tuple(row.title for row in new))
+    check_version(path, suite.name, keys, plain, keys_of(there, trials))
+    return Part(there, trials, dict(zip(keys, runs, strict=True)), made, lacking=tuple(row.title for row in new))
 
 
 def _first_trials(suite: Suite, row: Axis) -> Iterator[Trial]:
     """Those of a row with the first seed."""
     for column in suite.columns:
         yield from suite.candidates(column, row, 0)
+
+
+def trials_of(path: Path, plain: dict[str, Any]) -> int:
+    """How many trials a file is of."""
+    trials = plain.get("trials")
+    if type(trials) is not int or not 1 <= trials <= MOST_RUNS:
+        raise InputError(str(path), "a file that 'wcll paper' wrote", "a number of trials that is none")
+    return trials
+
+
+def read_made(plain: dict[str, Any]) -> dict[str, Any]:
+    """How the runs of a file were made: text, but for the seconds and the list of data."""
+    made = {name: plain["made"][name] for name in ("command", *MADE, "seconds", "data")}
+    texts = [*(made[name] for name in ("command", *MADE)), *made["data"]]
+    if not all(isinstance(text, str) for text in texts) or not isinstance(made["data"], list):
+        raise ValueError("something else than text of how runs were made")
+    if not is_number(made["seconds"]) or made["seconds"] < 0:
+        raise ValueError("seconds that are no number")
+    return made
 
 
 @contextmanager
@@ -111,12 +133,19 @@ def read_file(path: Path, name: str) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(str(path), f"the results of {name}", "no such file", f"make it with: {command}")
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        plain = json.loads(read_bytes(path).decode("utf-8"), parse_constant=_refuse)
+    except InputError:
+        raise
+    except (RecursionError, ValueError) as error:
         raise InputError(str(path), "a file that 'wcll paper' wrote", str(error)) from None
     if not isinstance(plain, dict) or plain.get("suite") != name:
         raise InputError(str(path), f"the results of {name}", "those of something else", f"make them with: {command}")
     return plain
+
+
+def _refuse(constant: str) -> None:
+    """NaN and infinities are not JSON, whatever Python thinks."""
+    raise ValueError(f"{constant}, which is no number")
 
 
 def check_version(path: Path, name: str, keys: list[str] | None, plain: dict[str, Any], wanted: list[str]) -> None:

@@ -16,9 +16,19 @@ from statistics import fmean
 from typing import Any
 
 from wcll.checks import InputError
+from wcll.paper.kept import is_number
 from wcll.paper.part import CLOSE
 from wcll.paper.published import find
-from wcll.paper.result_files import check_version, made_of, read_file, reading, version, write_lines
+from wcll.paper.result_files import (
+    check_version,
+    made_of,
+    read_file,
+    read_made,
+    reading,
+    trials_of,
+    version,
+    write_lines,
+)
 from wcll.results import Row
 from wcll.suites import Suite, Trial
 from wcll.suites.loading import load_base
@@ -247,16 +257,18 @@ def read_search(path: Path) -> Search:
     """What :func:`write_search` wrote; of this version, and whole."""
     base, plain = base_suite(), read_file(path, NAME)
     with reading(path):
-        trials, lines, made = int(plain["trials"]), plain["figures"], dict(plain["made"])
+        trials, lines, made = trials_of(path, plain), plain["figures"], read_made(plain)
         check_version(path, NAME, None, plain, [trial.key for trial in search_trials(base, trials)])
         rates = base.grid["lr"]
         figures = {
-            (Protocol(generator, size, loss, lr, epoch), column): float(value)
+            (Protocol(generator, size, loss, lr, epoch), column): value
             for generator, size, column, loss, *values in lines
             for (epoch, lr), value in zip(product(EPOCHS, rates), values, strict=True)
         }
         if list(figures) != list(_places(base)):
             raise ValueError("settings that are missing or not asked for")
+        if not all(is_number(value) and 0 <= value <= 100 for value in figures.values()):
+            raise ValueError("a figure that is not from 0 to 100")
     return Search(base, trials, figures, made)
 
 
