@@ -177,3 +177,10 @@ def test_what_is_no_plain_file_is_not_replaced(command, tmp_path, monkeypatch, c
     for name in ("pipe.csv", "link.csv"):
         assert "which is none" in one_line([*command, "--out", name], capsys)
     assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)
+
+
+def test_bounds_of_a_suite_train_only_what_fits(tmp_path, capsys):
+    (tmp_path / "long.toml").write_text(SMALL.replace("epochs = 12", "epochs = 1000000000"))
+    said = one_line(["bound", "--suite", str(tmp_path / "long.toml")], capsys)
+    assert "--suite: expected at most" in said
+    assert "give --norm" in said

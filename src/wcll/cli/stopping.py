@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from types import FrameType
 
 STOPPED = 130  #: what shells call a command that Ctrl-C ended
@@ -25,5 +26,6 @@ def stop_in_order() -> None:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     # Not an exception: libraries that are half imported would make other errors of it.
-    os.write(2, b"wcll: stopped\n")
+    with suppress(OSError):
+        os.write(2, b"wcll: stopped\n")
     os._exit(STOPPED)

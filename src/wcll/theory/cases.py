@@ -13,7 +13,9 @@ import torch
 from wcll.checks import InputError
 from wcll.datasets.base import Dataset
 from wcll.labels.imbalance import minority_classes
+from wcll.memory import check_memory
 from wcll.running.containers import Task
+from wcll.running.memory import need_of
 from wcll.running.plan import Job
 from wcll.running.task import make_task
 from wcll.running.train import train
@@ -115,7 +117,11 @@ def _task_case(title: str, trial: Trial, task: Task, norm: float | None, delta: 
 
 def _trained_norm(trial: Trial, task: Task) -> float:
     """The largest norm of a class's weights, its bias among them, after training."""
-    (recording,) = train([(Job((trial,)), task.view)], torch.device("cpu"))
+    job, device = Job((trial,)), torch.device("cpu")
+    check_memory(
+        "--suite", "a training", need_of(job, task.view, device).of(1), "give --norm, so that nothing is trained"
+    )
+    (recording,) = train([(job, task.view)], device)
     weights = torch.cat(
         [recording.parameters[f"layer.{name}"][0].view(task.n_classes, -1) for name in ("weight", "bias")], 1
     )
