@@ -10,7 +10,7 @@ import torch
 
 from wcll.results.provenance import provenance
 from wcll.running.execute import Tasks
-from wcll.running.memory import check_size, need_of
+from wcll.running.memory import check_job, need_of
 from wcll.running.plan import Job
 from wcll.running.train import train
 
@@ -42,7 +42,7 @@ def estimate(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> Cost:
 def _measure(job: Job, tasks: Tasks, device: torch.device) -> tuple[float, int]:
     """Seconds and bytes of a job, from two trainings of one epoch that differ in their number of steps."""
     view = tasks.of(job).view
-    check_size(job, view)
+    check_job(job, view)
     short = Job(tuple(replace(trial, epochs=1) for trial in job.trials))
     batch = min(job.first.batch_size, len(view.data.x))
     steps = len(view.data.x) // batch

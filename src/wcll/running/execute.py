@@ -19,7 +19,7 @@ from wcll.results.row import Row
 from wcll.results.store import Store
 from wcll.running.checkpoint import Checkpoints
 from wcll.running.containers import Task
-from wcll.running.memory import available, check_size, need_of, runs_that_fit
+from wcll.running.memory import available, check_job, need_of, runs_that_fit
 from wcll.running.outcomes import outcomes
 from wcll.running.plan import Job, in_step
 from wcll.running.task import make_task
@@ -111,7 +111,7 @@ def check_jobs(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> None:
         task = tasks.of(job)
         kind = _kind(job, task)
         if kind not in tried:
-            check_size(job, task.view)
+            check_job(job, task.view)
             try_out(job, task.view, device)
         tried.add(kind)
 
