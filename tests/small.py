@@ -9,6 +9,8 @@ import sys
 import torch
 
 from wcll.datasets import load_dataset
+from wcll.evaluation import checkpoints
+from wcll.results import Row
 from wcll.running.execute import Tasks, run_jobs
 from wcll.running.plan import in_step, plan
 from wcll.suites import Trial
@@ -70,6 +72,22 @@ BASE = {
 def trial(**changes):
     """A short run on digits with one rare class."""
     return Trial.of({**BASE, **changes})
+
+
+def finished(run, correct=5):
+    """A row as training would leave it: of ten test samples a class, so many are right from the first epoch on."""
+    k, epochs, wrong = 10, run.epochs, 10 - correct
+    table = [[correct if i == j else wrong if j == (i + 1) % k else 0 for j in range(k)] for i in range(k)]
+    judge = {"transition": [[0 if i == j else 1 / 9 for j in range(k)] for i in range(k)], "prior": None}
+    history = {
+        **{"sizes": [30] + [60] * 9, "train_labels": [57] * k, "test_sizes": [10] * k},
+        **{"judge": {**judge, "transition_source": "assumed", "prior_source": "estimated", "totals": [57] * k}},
+        **{"checkpoints": list(checkpoints(epochs)), "correct": [[correct] * k] * epochs},
+        **{name: [table] * len(checkpoints(epochs)) for name in ("confusion", "held_out")},
+        **{name: [1.0] * epochs for name in ("train_loss", "log_likelihood", "log_likelihood_se")},
+    }
+    made = {"seconds": 1.0, "data": {"fingerprint": "f", "official": True, "stamp": ""}}
+    return Row(run.key, run.config(), {"accuracy": correct / 10}, history, made)
 
 
 def run_suite(suite, seeds, device="cpu", *, load=load_dataset, plain=False):

@@ -26,23 +26,26 @@ def check_file(path: Path, what: str = "a file") -> None:
         raise InputError(str(path), what, next((name for test, name in kinds if test(mode)), "a device"))
 
 
-def read_bytes(path: Path, most: int | None = None) -> bytes:
+def read_bytes(path: Path, most: int | None = None, remedy: str = "") -> bytes:
     """All that a file holds, unpacked if its name ends in ``.gz``; more than ``most`` bytes (or memory) is an error."""
     check_file(path)
     limit = free_memory() if most is None else most
     with path.open("rb") as file:
         try:
-            return read_at_most(cast(BinaryIO, gzip.open(file)) if path.suffix == ".gz" else file, limit, str(path))
+            return read_at_most(
+                cast(BinaryIO, gzip.open(file)) if path.suffix == ".gz" else file, limit, str(path), remedy
+            )
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(str(path), "a whole gzip file", str(error)) from None
 
 
-def read_at_most(file: BinaryIO, limit: int, name: str) -> bytes:
+def read_at_most(file: BinaryIO, limit: int, name: str, remedy: str = "") -> bytes:
     """The rest of an open file; it is an error, found before it is kept, if that is more than ``limit`` bytes."""
     parts, size = [], 0
     while part := file.read(CHUNK):
         size += len(part)
         if size > limit:
-            raise InputError(name, f"at most {in_words(limit)}", "more", "a file that unpacks to this is refused")
+            told = remedy or "a file that unpacks to this is refused"
+            raise InputError(name, f"at most {in_words(limit)}", "more", told)
         parts.append(part)
     return b"".join(parts)

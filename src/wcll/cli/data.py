@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from wcll.checks import InputError
+from wcll.cli.messages import show
 from wcll.cli.output import console, grid, progress_bar
 from wcll.datasets import DATASETS, DatasetSpec, data_folders, download_dataset
 from wcll.datasets.folders import check_folder, download_folder
@@ -52,12 +53,12 @@ def download(
     """Download a data set and check it; one that was stopped goes on."""
     spec, folder = DATASETS[name], folder or context.obj
     if spec.installed:
-        print(f"{name}: comes with {spec.installed}, nothing to download")
+        show(f"{name}: comes with {spec.installed}, nothing to download")
     elif place := spec.find([download_folder(folder)]):
-        print(f"{name}: already in {_shown(place)}, {_kind(spec.is_official(place))}")
+        show(f"{name}: already in {_shown(place)}, {_kind(spec.is_official(place))}")
     else:
         place = download_dataset(name, folder, progress_bar)
-        print(f"{name}: downloaded to {_shown(place)}, {_kind(spec.is_official(place))}")
+        show(f"{name}: downloaded to {_shown(place)}, {_kind(spec.is_official(place))}")
 
 
 def _row(spec: DatasetSpec, folders: list[Path]) -> dict[str, Any]:

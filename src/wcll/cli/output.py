@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -16,12 +18,26 @@ from rich.text import Text
 
 from wcll.atomic import replacing
 from wcll.checks import InputError
-from wcll.cli.messages import tell
+from wcll.cli.messages import tell, visible
+
+
+class Screen(Console):
+    """A console on which text cannot do more than be read."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print text, each line of it visible, and tables that :func:`grid` made."""
+        super().print(*(readable(one) if isinstance(one, str | Text) else one for one in objects), **options)
+
+
+def readable(text: str | Text) -> str | Text:
+    """Text of one or several lines without what a terminal would obey."""
+    plain = "\n".join(map(visible, str(text).split("\n")))
+    return plain if isinstance(text, str) else Text(plain, style=text.style)
 
 
 def console() -> Console:
     """A console as wide as the terminal, or wide enough for any table where there is none; it prints text as it is."""
-    screen = Console(highlight=False, markup=False, emoji=False)
+    screen = Screen(highlight=False, markup=False, emoji=False)
     if not screen.is_terminal:
         screen.width = 200
     return screen
@@ -31,12 +47,37 @@ def grid(
     heads: Iterable[str], rows: Iterable[Iterable[str | Text]], *, right: Container[str] = (), title: Text | None = None
 ) -> Table:
     """A table without lines; columns of numbers stand on the ``right``."""
-    table = Table(box=None, header_style="bold", pad_edge=False, title=title, title_justify="left")
+    above = None if title is None else readable(title)
+    table = Table(box=None, header_style="bold", pad_edge=False, title=above, title_justify="left")
     for head in heads:
-        table.add_column(head, justify="right" if head in right else "left", overflow="fold")
+        table.add_column(readable(head), justify="right" if head in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(readable, row))
     return table
+
+
+def print_lines(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: Container[str] = ()) -> int:
+    """The same for tables of any length, fast, without folding; returns how many rows there were."""
+    seen: dict[str, str] = {}  # the same text in many rows is kept once
+    lines = [[seen.setdefault(text, text) for text in row] for row in rows]
+    known = {text: visible(text) for text in seen}
+    sizes = {text: cell_len(shown) for text, shown in known.items()}
+    wide = [max([len(head), *(sizes[line[i]] for line in lines)]) for i, head in enumerate(heads)]
+    sides = [head in right for head in heads]
+
+    def aligned(line: Sequence[str]) -> str:
+        cells = (
+            " " * (n - sizes[text]) + known[text] if side else known[text] + " " * (n - sizes[text])
+            for text, n, side in zip(line, wide, sides, strict=True)
+        )
+        return " ".join(cells).rstrip()
+
+    for head in heads:
+        known[head], sizes[head] = head, len(head)
+    screen = console()
+    screen.print(Text(aligned(heads), style="bold"), soft_wrap=True)
+    sys.stdout.writelines(f"{aligned(line)}\n" for line in lines)
+    return len(lines)
 
 
 def write_file(path: Path, text: str, argument: str = "--out") -> None:

@@ -1,21 +1,23 @@
-"""``wcll results``: what is in a store; out of it, and into it."""
+"""``wcll results``: what is in a store; out of it, into it, and away."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated, Any
 
 import typer
 
 from wcll.atomic import check_target
-from wcll.checks import InputError, choice
+from wcll.checks import InputError
 from wcll.cli.messages import tell
-from wcll.cli.output import byte_size, console, grid
-from wcll.cli.suites import StorePath
-from wcll.results import Row, Store
-from wcll.results.exchange import ending, export, flat, read_rows
-from wcll.running.run import STORE
+from wcll.cli.output import byte_size, print_lines
+from wcll.results.exchange import ending, export, read_rows
+from wcll.results.packing import pack
+from wcll.results.store import STORE, Store
 
 COLUMNS = ("key", "dataset", "p", "labels", "loss", "weights", "model", "lr", "seed", "accuracy", "balanced_accuracy")
 
@@ -31,7 +33,7 @@ OtherStore = Annotated[Path | None, typer.Option("--store", help=f"Where results
 @app.callback(invoke_without_command=True)
 def listing(
     context: typer.Context,
-    store: StorePath = STORE,
+    store: Annotated[Path, typer.Option("--store", help="Where results are kept.")] = STORE,
     where: Where = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print figures as JSON.")] = False,
 ) -> None:
@@ -41,12 +43,15 @@ def listing(
             raise InputError("--json", "no command beside it", context.invoked_subcommand)
         context.obj = (store, where or [])
         return
-    lines = [flat(row) for row in matching(store, where)]
-    if as_json:
-        print(json.dumps(lines, indent=2))
-    else:
-        cells = ([_text(line.get(column)) for column in COLUMNS] for line in lines)
-        console().print(grid(COLUMNS, cells, right=COLUMNS[-4:]), f"{len(lines)} runs", sep="\n")
+    conditions = where or []
+    with opened(store) as results:
+        lines = results.figures(conditions)
+        if as_json:
+            count = _print_json(lines)
+        else:
+            cells = ([_text(line.get(column)) for column in COLUMNS] for line in lines)
+            count = print_lines(COLUMNS, cells, right=COLUMNS[-4:])
+            print(f"{count} runs")
 
 
 @app.command("export")
@@ -60,9 +65,10 @@ def export_rows(
     """Write runs to a file, or to several of a limited size."""
     ending(out)
     before, conditions = context.obj
-    rows = matching(store or before, [*conditions, *(where or [])])
-    paths = export(rows, out, shard=None if shard is None else byte_size("--shard", shard))
-    tell(f"{len(rows)} runs: {', '.join(map(str, paths)) or 'no file, as there are none'}")
+    size = None if shard is None else byte_size("--shard", shard)
+    with opened(store or before) as results:
+        count, paths = export(results, [*conditions, *(where or [])], out, shard=size)
+        tell(f"{count} runs: {', '.join(map(str, paths)) or 'no file, as there are none'}")
 
 
 @app.command("import")
@@ -74,35 +80,53 @@ def import_rows(
     """Add the runs of exported files to a store; those that it has already stay as they are."""
     target = store or context.obj[0]
     check_target(target, "--store")
-    rows = [row for path in files for row in read_rows(path)]
+    packed = [pack(row) for path in files for row in read_rows(path)]  # before a store is made
     with Store(target) as results:
-        added = results.add(rows)
-    tell(f"{added} of {len(rows)} runs were new to {target}")
+        added = results.put(packed)
+    tell(f"{added} of {len(packed)} runs were new to {target}")
 
 
-def matching(store: Path, where: list[str] | None) -> list[Row]:
-    """The rows of a store that have all the values asked for."""
+@app.command("remove")
+def remove_rows(
+    context: typer.Context,
+    store: OtherStore = None,
+    where: Where = None,
+    damaged: Annotated[bool, typer.Option("--damaged", help="Runs that cannot be read; every run is read.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All runs.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many would be removed, and remove none.")] = False,
+) -> None:
+    """Remove finished runs: those with some values, damaged ones, or all; a suite trains them again."""
+    before, conditions = context.obj
+    conditions = [*conditions, *(where or [])]
+    if bool(conditions) + damaged + everything != 1:
+        got = "several" if conditions or damaged or everything else "none"
+        raise InputError("results remove", "one of --where, --damaged and --all", got)
+    with Store(store or before, create=False) as results:
+        total = results.count()
+        chosen = None if everything else results.damaged() if damaged else results.found(conditions)
+        if dry_run:
+            tell(f"{total if chosen is None else len(chosen)} of {total} runs would be removed from {results.path}")
+        else:
+            tell(f"{results.remove(chosen)} of {total} runs were removed from {results.path}")
+
+
+@contextmanager
+def opened(store: Path) -> Iterator[Store]:
+    """A store to read; what was left out because it is damaged is said in the end."""
     with Store(store, create=False) as results:
-        rows = list(results.rows())
-    for condition in where or []:
-        name, equals, wanted = condition.partition("=")
-        if not equals:
-            raise InputError("--where", "name=value", repr(condition))
-        known = {key for row in rows for key in flat(row)}
-        if rows and name not in known:
-            choice("--where", name, sorted(known))
-        rows = [row for row in rows if _same(flat(row).get(name), wanted)]
-    return rows
+        yield results
+        if damage := results.damage():
+            tell(damage)
 
 
-def _same(value: Any, wanted: str) -> bool:
-    """Numbers as numbers, so that 5e-4 finds 0.0005; all else as text."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            return float(wanted) == value
-        except ValueError:
-            return False
-    return value is not None and str(value) == wanted
+def _print_json(lines: Iterator[dict[str, Any]]) -> int:
+    """A list, one entry after the other; returns how many there were."""
+    count = 0
+    for count, line in enumerate(lines, 1):
+        print("[" if count == 1 else ",")
+        print(indent(json.dumps(line, indent=2), "  "), end="")
+    print("\n]" if count else "[]")
+    return count
 
 
 def _text(value: Any) -> str:

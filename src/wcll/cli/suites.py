@@ -12,7 +12,7 @@ from rich.text import Text
 
 from wcll.checks import choice
 from wcll.cli.data import DataOption
-from wcll.cli.messages import tell
+from wcll.cli.messages import show, tell
 from wcll.cli.output import byte_size, console, duration, grid, progress_bar, write_file
 from wcll.report.cells import Cell
 from wcll.report.formats import caption, to_csv, to_latex, to_markdown
@@ -86,6 +86,8 @@ def report(
     asked = wanted.all_trials(seeds)
     with Store(store, create=False) as results:
         rows = {row.key: row for row in results.rows(trial.key for trial in asked)}
+        if damage := results.damage():
+            tell(damage)
     if out is None:
         print_tables(wanted, rows, seeds)
         return
@@ -141,8 +143,8 @@ def _formatted(suite: Suite, rows: dict[str, Row], seeds: Sequence[int], out: Pa
 def _print_forecast(title: str, forecast: Forecast, store: Path) -> None:
     done = forecast.runs - forecast.runs_left
     sizes = f"{min(forecast.groups)} to {max(forecast.groups)}"
-    print(f"{title}: {forecast.runs} runs, {done} of them in {store}, {forecast.runs_left} left")
-    print(f"{len(forecast.groups)} groups of {sizes} runs that train together, {forecast.groups_left} left")
+    show(f"{title}: {forecast.runs} runs, {done} of them in {store}, {forecast.runs_left} left")
+    show(f"{len(forecast.groups)} groups of {sizes} runs that train together, {forecast.groups_left} left")
     if cost := forecast.cost:
         memory = f"{cost.bytes / 2**20:.0f} MiB"
-        print(f"about {duration(cost.seconds)} and {memory} on {cost.device} (a few steps measured now)")
+        show(f"about {duration(cost.seconds)} and {memory} on {cost.device} (a few steps measured now)")

@@ -13,11 +13,6 @@ from wcll.evaluation import METRICS, Confusion, zero_one_risk
 from wcll.labels import Belief
 from wcll.losses import LOSSES
 
-HISTORY = (
-    *("sizes", "judge", "train_labels", "test_sizes", "checkpoints", "correct", "confusion"),
-    *("train_loss", "log_likelihood", "log_likelihood_se", "held_out"),
-)
-
 
 @dataclass(frozen=True)
 class Row:
@@ -32,16 +27,6 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """Plain tables, for JSON."""
         return asdict(self)
-
-    def check(self) -> None:
-        """Fail with ValueError if it cannot be a row, for those that come from files."""
-        parts = (self.config, self.metrics, self.history, self.provenance)
-        if not isinstance(self.key, str) or not all(isinstance(part, dict) for part in parts):
-            raise ValueError(f"the run {self.key}, which is not made of tables")
-        needed = (HISTORY, self.history), (("seconds", "data"), self.provenance), (("loss", "seed"), self.config)
-        lacking = [name for names, part in needed for name in names if name not in part]
-        if lacking:
-            raise ValueError(f"the run {self.key} without {', '.join(lacking)}")
 
     @property
     def epochs(self) -> int:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wcll.checks import InputError
+from wcll.checks import InputError, choice
+from wcll.results.database import Database, is_damage, places_after
 from wcll.results.owner import STALE, Owner
-from wcll.results.row import Row
+from wcll.results.packing import Packed, figures, pack, unpack
+from wcll.results.where import as_sql, parse
 
-APPLICATION = 0x77636C6C  # "wcll": what SQLite's header says the file is
+if TYPE_CHECKING:
+    from wcll.results.row import Row
+
+STORE = Path("wcll-results.sqlite")  #: where results are kept, unless said otherwise
 
 #: Step i leads from schema i to schema i + 1; a new store takes them all. Steps are added, never changed.
 MIGRATIONS = (
@@ -30,28 +34,35 @@ MIGRATIONS = (
     );
     """,
 )
-BUSY = 60.0  # seconds to wait for another process's write
+WHOLE, FIGURES = "key, config, metrics, history, provenance", "key, config, metrics, provenance"
+NAMED = 3  #: damaged runs that are named in one line
 
 
-class Store:
-    """Finished runs by key, and claims on those in progress."""
+class Found(NamedTuple):
+    """A finished run in the file."""
+
+    place: int  #: the number of its line
+    key: Any  #: text, unless it is damaged
+
+    @property
+    def raw_key(self) -> Any:
+        """As SQLite has it: damaged text may be no UTF-8."""
+        return self.key.encode(errors="surrogateescape") if isinstance(self.key, str) else self.key
+
+
+class Store(Database):
+    """Finished runs by key, and claims on those in progress.
+
+    A run that is damaged is left out by whoever reads; :meth:`damage` says which they were.
+    """
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
-        self.path = path
         if not create and not path.exists():
             raise InputError("--store", "a store of results", f"{path}, which does not exist", "run a suite first")
-        with self._saying():
-            self.connection = sqlite3.connect(path.absolute(), timeout=BUSY, isolation_level=None)
-            try:
-                self._open(create)
-            except BaseException:
-                self.connection.close()
-                raise
+        super().__init__(path, MIGRATIONS, create=create)
         self._file = _identity(path)
-
-    def close(self) -> None:
-        """Close the file."""
-        self.connection.close()
+        self._damaged: dict[Found, str] = {}  #: and what is wrong with them
+        self._unreadable: set[int] = set()  #: places of runs that SQLite cannot read
 
     def __enter__(self) -> Store:
         return self
@@ -59,36 +70,60 @@ class Store:
     def __exit__(self, *details: object) -> None:
         self.close()
 
-    def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
+    def rows(self, keys: Iterable[str] | None = None, where: Sequence[str] = ()) -> Iterator[Row]:
         """Finished runs, in the order of their keys' appearance, or all in the order in which they finished."""
-        columns = "SELECT key, config, metrics, history, provenance FROM runs"
-        with self._saying():
-            if keys is None:
-                yield from map(_row, self.connection.execute(f"{columns} ORDER BY finished, key"))
-                return
-            for key in keys:
-                yield from map(_row, self.connection.execute(f"{columns} WHERE key = ?", (key,)))
+        found = self._scan(WHOLE, where) if keys is None else self._look_up(WHOLE, keys)
+        for place, *values in found:
+            try:
+                row = unpack(*values)
+            except ValueError as error:
+                self._damaged[Found(place, values[0])] = str(error)
+            else:
+                yield row
+
+    def figures(self, where: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+        """Settings, metrics and provenance of finished runs, in the order in which they finished."""
+        return (line for _, line in self._figures(where))
+
+    def damage(self) -> str:
+        """What was left out so far, and what to do, in one line; empty if nothing was."""
+        said = []
+        if count := len(self._damaged):
+            named = "; ".join(f"{found.key} ({why})" for found, why in list(self._damaged.items())[:NAMED])
+            named += "; ..." if count > NAMED else ""
+            remedy = f"wcll results remove --damaged --store {shlex.quote(str(self.path))}"
+            runs = "1 damaged run is" if count == 1 else f"{count} damaged runs are"
+            said.append(f"{self.path}: {runs} left out: {named}; to remove and run again: {remedy}")
+        if self._unreadable:
+            remedy = "export the others, and import them into a new store"
+            said.append(f"{self.path}: {len(self._unreadable)} runs cannot be read, the file is damaged: {remedy}")
+        return "; ".join(said)
 
     def data_seen(self, keys: Sequence[str]) -> dict[str, set[str]]:
         """For every data set that finished runs have used, the stamps of the files that they read."""
         seen: dict[str, set[str]] = {}
-        query = "SELECT config, provenance FROM runs WHERE key = ?"
-        with self._saying():
-            for key in keys:
-                for config, provenance in self.connection.execute(query, (key,)):
-                    stamp = json.loads(provenance)["data"].get("stamp", "")
-                    seen.setdefault(json.loads(config)["dataset"], set()).add(stamp)
+        for _, _, config, _, provenance in self._look_up(FIGURES, keys):
+            try:
+                name, stamp = json.loads(config)["dataset"], json.loads(provenance)["data"].get("stamp", "")
+                seen.setdefault(name, set()).add(stamp)
+            except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+                continue  # damaged: whoever reads the row says so
         return seen
 
     def finished(self, keys: Sequence[str]) -> set[str]:
         """Those of ``keys`` that are finished."""
         query = "SELECT 1 FROM runs WHERE key = ?"
-        with self._saying():
+        with self.saying():
             return {key for key in keys if self.connection.execute(query, (key,)).fetchone()}
+
+    def count(self) -> int:
+        """How many runs are finished, damaged or not."""
+        with self.saying():
+            return int(self.connection.execute("SELECT count(*) FROM runs").fetchone()[0])
 
     def claim(self, keys: Sequence[str], owner: Owner) -> list[str] | None:
         """Claim what is left of a unit (nothing if all is done); None if a living process has a part of it."""
-        with self._writing():
+        with self.writing():
             done = self.finished(keys)
             left = [key for key in keys if key not in done]
             if any(self._taken(key, owner) for key in left):
@@ -102,31 +137,110 @@ class Store:
 
     def beat(self, owner: Owner) -> None:
         """Say that the owner is alive."""
-        with self._writing():
+        with self.writing():
             self.connection.execute("UPDATE claims SET heartbeat = ? WHERE token = ?", (time.time(), owner.token))
 
     def claimed(self) -> int:
         """How many runs are claimed, by whomever."""
-        with self._saying():
+        with self.saying():
             return int(self.connection.execute("SELECT count(*) FROM claims").fetchone()[0])
 
     def release(self, owner: Owner) -> None:
         """Give back what the owner has claimed."""
-        with self._writing():
+        with self.writing():
             self.connection.execute("DELETE FROM claims WHERE token = ?", (owner.token,))
 
     def add(self, rows: Iterable[Row]) -> int:
         """Write finished runs, all or none, and drop their claims; returns how many were new."""
-        values = [_values(row) for row in rows]
+        return self.put([pack(row) for row in rows])
+
+    def put(self, packed: Sequence[Packed]) -> int:
+        """The same for rows that are packed."""
         if _identity(self.path) != self._file:
             remedy = "what was not yet written is lost: run the same command again"
             raise InputError("--store", f"the file {self.path} to stay where it is", "another or none", remedy)
-        with self._writing():
+        with self.writing():
             before = self.connection.total_changes
-            self.connection.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?)", values)
+            self.connection.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?)", packed)
             added = self.connection.total_changes - before
-            self.connection.executemany("DELETE FROM claims WHERE key = ?", [value[:1] for value in values])
+            self.connection.executemany("DELETE FROM claims WHERE key = ?", [values[:1] for values in packed])
         return added
+
+    def remove(self, runs: Sequence[Found] | None = None) -> int:
+        """Remove finished runs, all or those that were found; returns how many there were. Claims stay as they are.
+
+        What is in training is written when it is done, and one that was removed and written again is another.
+        """
+        with self.writing():
+            before = self.connection.total_changes
+            if runs is None:
+                self.connection.execute("DELETE FROM runs WHERE 1")  # one by one, so that they are counted
+            else:
+                query = "DELETE FROM runs WHERE rowid = ? AND CAST(key AS BLOB) IS ?"
+                self.connection.executemany(query, [(found.place, found.raw_key) for found in runs])
+            return self.connection.total_changes - before
+
+    def found(self, where: Sequence[str]) -> list[Found]:
+        """The runs that have all the values asked for."""
+        return [found for found, _ in self._figures(where)]
+
+    def damaged(self) -> list[Found]:
+        """The damaged runs; for this every run is read."""
+        for _ in self.rows():
+            pass
+        return list(self._damaged)
+
+    def _figures(self, where: Sequence[str]) -> Iterator[tuple[Found, dict[str, Any]]]:
+        for place, *values in self._scan(FIGURES, where):
+            found = Found(place, values[0])
+            try:
+                line = figures(*values)
+            except ValueError as error:
+                self._damaged[found] = str(error)
+            else:
+                yield found, line
+
+    def _scan(self, columns: str, where: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Columns of runs after their place, in the order in which they finished, which is that of their places."""
+        condition, values = as_sql(where)
+        query, last = f"SELECT rowid, {columns} FROM runs NOT INDEXED WHERE {condition}", 0
+        with self.saying():
+            try:
+                for found in self.connection.execute(f"{query} ORDER BY rowid", values):
+                    last = found[0]
+                    yield found
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                for place in places_after(last, self.connection):
+                    try:
+                        yield from self.connection.execute(f"{query} AND rowid = {place}", values).fetchall()
+                    except sqlite3.DatabaseError:
+                        self._unreadable.add(place)
+                if not self._unreadable:
+                    raise
+        if where and not last:
+            self._check_names(where)
+
+    def _check_names(self, where: Sequence[str]) -> None:
+        """Fail, for conditions that no run meets, if no run has even a figure of that name."""
+        names = {name for line in self.figures() for name in line}
+        for name, _ in parse(where):
+            if names and name not in names:
+                choice("--where", name, sorted(names))
+
+    def _look_up(self, columns: str, keys: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+        """Columns of the runs of some keys, after their place."""
+        query = f"SELECT rowid, {columns} FROM runs WHERE key = ?"
+        with self.saying():
+            for key in keys:
+                try:
+                    found = self.connection.execute(query, (key,)).fetchall()
+                except sqlite3.DatabaseError as error:
+                    if not is_damage(error):
+                        raise
+                    found = [(0, key, *[None] * columns.count(","))]
+                yield from found
 
     def _taken(self, key: str, owner: Owner) -> bool:
         """Whether somebody else has claimed the key and lives."""
@@ -137,94 +251,6 @@ class Store:
             return False
         token, host, pid, started, heartbeat = claim
         return Owner(token, host, pid, started).alive(owner, time.time() - heartbeat > STALE)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """One transaction that has the right to write from its start."""
-        with self._saying():
-            self.connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self.connection.execute("COMMIT")
-            except BaseException:
-                if self.connection.in_transaction:
-                    self.connection.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _saying(self) -> Iterator[None]:
-        """SQLite's errors in one line."""
-        try:
-            yield
-        except sqlite3.ProgrammingError as error:  # of another thread, or closed
-            raise InputError("store", "an open store of this thread", str(error)) from None
-        except sqlite3.DatabaseError as error:
-            text = str(error)
-            if "not a database" in text or "malformed" in text or "encrypted" in text:
-                raise self._no_store(f"which is not one ({text})") from None
-            remedy = "free space, check the folder, and run the same command again"
-            raise InputError("--store", "a file that can be written", f"{self.path} ({text})", remedy) from None
-
-    def _no_store(self, what: str) -> InputError:
-        return InputError("--store", "a store of results", f"{self.path}, {what}", "name another file")
-
-    def _open(self, create: bool) -> None:
-        version, application, fresh = self._header()
-        if application != APPLICATION and not (fresh and create):
-            raise self._no_store("a database of something else")
-        if version > len(MIGRATIONS):
-            newest = f"a store of schema {len(MIGRATIONS)} or older"
-            raise InputError("--store", newest, f"{self.path} of schema {version}", "update wcll")
-        self._write_ahead()
-        if version < len(MIGRATIONS):
-            self._migrate()
-
-    def _header(self) -> tuple[int, int, bool]:
-        """Schema, kind and whether nothing is in the file, all of one moment: another process may be making it."""
-        execute = self.connection.execute
-        execute("BEGIN")
-        try:
-            version = execute("PRAGMA user_version").fetchone()[0]
-            application = execute("PRAGMA application_id").fetchone()[0]
-            return version, application, not execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        finally:
-            execute("ROLLBACK")
-
-    def _write_ahead(self) -> None:
-        """Switch to WAL; SQLite does not wait for others here, so this does."""
-        deadline = time.monotonic() + BUSY
-        while True:
-            try:
-                if self.connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
-                    return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
-                    raise
-            time.sleep(0.02)
-
-    def _migrate(self) -> None:
-        """Bring the schema up to date, in one transaction: another process may be doing the same."""
-        with self._writing():
-            version = self.connection.execute("PRAGMA user_version").fetchone()[0]
-            for step in MIGRATIONS[version:]:
-                for statement in filter(str.strip, step.split(";")):
-                    self.connection.execute(statement)
-            self.connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-            self.connection.execute(f"PRAGMA application_id = {APPLICATION}")
-
-
-def _values(row: Row) -> tuple[Any, ...]:
-    history = zlib.compress(json.dumps(row.history, separators=(",", ":")).encode(), 1)
-    return (row.key, *map(json.dumps, (row.config, row.metrics)), history, json.dumps(row.provenance), time.time())
-
-
-def _row(values: tuple[str, str, str, bytes, str]) -> Row:
-    key, config, metrics, history, provenance = values
-    try:
-        return Row(key, *(json.loads(part) for part in (config, metrics, zlib.decompress(history), provenance)))
-    except (zlib.error, ValueError, TypeError, RecursionError) as error:
-        remedy = "export the others with --where, or run into a new store"
-        raise InputError("--store", "whole runs", f"the damaged run {key} ({error})", remedy) from None
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ from wcll.atomic import check_target
 from wcll.checks import InputError, whole
 from wcll.datasets import load_dataset, same_data
 from wcll.results import Row, Store
+from wcll.results.store import STORE as STORE
 from wcll.running.estimate import Cost, estimate
 from wcll.running.execute import Load, Tasks, check_jobs, execute, unfinished
 from wcll.running.plan import TOGETHER, Job, plan
@@ -21,8 +22,6 @@ from wcll.running.processes import Progress, Workers, execute_in_processes
 from wcll.suites import Suite, Trial, load_suite
 from wcll.suites.suite import MOST_RUNS
 from wcll.training import torch_threads
-
-STORE = Path("wcll-results.sqlite")  #: where results are kept, unless said otherwise
 
 Say = Callable[[str], None]
 
@@ -81,7 +80,8 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     -------
     dict of str to Row
         By key, in the suite's order. ``rows[trial.key]`` is the row of one of ``suite.all_trials()``;
-        :func:`wcll.report.tables.build_table` makes tables of them.
+        :func:`wcll.report.tables.build_table` makes tables of them. Runs that are damaged in the store are not there;
+        ``say`` is told which, and how to remove them, so that they are trained again.
 
     Examples
     --------
@@ -159,7 +159,16 @@ class Runs:
                     self._execute(jobs, store, tasks, progress, say)
                 else:
                     say(f"{title}: all {len(keys)} runs are in {store.path}; nothing is left to do")
-                return {row.key: row for row in store.rows(keys)}
+                return self._finished(store, keys, say)
+
+    def _finished(self, store: Store, keys: Sequence[str], say: Say) -> dict[str, Row]:
+        """The rows of all trials; what is damaged, or was removed meanwhile, is said and left out."""
+        rows = {row.key: row for row in store.rows(keys)}
+        if damage := store.damage():
+            say(damage)
+        if gone := len(keys) - len(store.finished(keys)):
+            say(f"{gone} runs were removed from {store.path} meanwhile; the same command trains them again")
+        return rows
 
     def forecast(self) -> Forecast:
         """What training would do; a few steps are measured, and nothing is written."""

@@ -1,0 +1,225 @@
+"""What a row must be: every part that tables, pages and exports use. What is wrong is a ValueError that says where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wcll.checks import InputError, IntArray, choice, transition_matrix
+from wcll.evaluation import METRICS
+from wcll.losses import LOSSES
+from wcll.results.row import Row
+from wcll.suites.settings import whole
+from wcll.suites.trial import FIELDS, SETTINGS, Trial, key_of
+
+HISTORY = (
+    *("sizes", "judge", "train_labels", "test_sizes", "checkpoints", "correct", "confusion"),
+    *("train_loss", "log_likelihood", "log_likelihood_se", "held_out"),
+)
+PARTS = ("config", "metrics", "history", "provenance")
+TEXTS, NUMBERS = ("commit", "wcll", "torch", "numpy", "python", "device"), ("seconds", "together", "threads")
+SOURCES = ("given", "assumed", "estimated", "true", "known")  #: "known" is what "true" was called once
+LARGEST = 2**53  #: no number in a row is larger
+
+
+def check_row(row: Row) -> None:
+    """Fail unless every part of a row can be used; its names may be those of another version's losses and models."""
+    if not isinstance(row.key, str):
+        raise InputError("key", "text", type(row.key).__name__)
+    for part in PARTS:
+        if not isinstance(getattr(row, part), dict):
+            raise InputError(part, "a table", type(getattr(row, part)).__name__)
+    _check_settings(row.config, row.key)
+    for name, value in row.metrics.items():
+        _number(f"metrics.{name}", value, most=1)
+    _check_provenance(row.provenance)
+    _check_history(row)
+
+
+def check_names(row: Row) -> None:
+    """Fail unless a checked row has the settings of a trial, as it writes them, and figures that are known here."""
+    for name in row.metrics:
+        choice("metrics", name, METRICS)
+    config = row.config
+    for field in fields(Trial):
+        if field.name not in config and not (field.default is None or FIELDS[field.name].nullable):
+            raise InputError(f"config.{field.name}", "a value", "none")
+    settings = {name: config.get(name) for name in SETTINGS}
+    for name in ("loss", "model"):
+        if not isinstance(config[f"{name}_options"], dict) or not isinstance(config[name], str):
+            raise InputError(f"config.{name}_options", "a table", _short(config[f"{name}_options"]))
+        settings[name] = {**config[f"{name}_options"], "name": config[name]}
+    trial = replace(Trial.of(settings), loss_revision=whole("config.loss_revision", config["loss_revision"]))
+    same = trial.config()
+    for name in {**config, **same}:
+        wanted, got = (json.dumps(part.get(name)) for part in (same, config))
+        if wanted != got or name not in same:
+            raise InputError(f"config.{name}", wanted if name in same else "no such setting", _short(got))
+
+
+def _check_settings(config: Mapping[str, Any], key: str) -> None:
+    if key != key_of(config):
+        raise InputError("key", "that of the settings", repr(key))
+    for name in ("dataset", "loss"):
+        _text(f"config.{name}", config.get(name))
+    for name, low in (("seed", 0), ("epochs", 1)):
+        whole(f"config.{name}", config.get(name), low)
+    if not isinstance(config.get("classes", []), list):
+        raise InputError("config.classes", "a list", _short(config["classes"]))
+
+
+def _check_provenance(made: Mapping[str, Any]) -> None:
+    for name in ("seconds", "data"):
+        if name not in made:
+            raise InputError(f"provenance.{name}", "a value", "none")
+    for name, value in made.items():
+        if name in {"key", *FIELDS, *METRICS}:
+            raise InputError("provenance", "names of its own", repr(name))
+        if name == "data":
+            _check_data(value)
+        elif name in NUMBERS or (name not in TEXTS and isinstance(value, int | float)):
+            _number(f"provenance.{name}", value, integer=name in NUMBERS[1:])
+        else:
+            _text(f"provenance.{name}", value)
+
+
+def _check_data(data: Any) -> None:
+    if not isinstance(data, dict):
+        raise InputError("provenance.data", "a table", type(data).__name__)
+    for name, value in {"fingerprint": None, "stamp": "", **data}.items():
+        if name in ("fingerprint", "stamp") or not isinstance(value, int | float):
+            _text(f"provenance.data.{name}", value)
+    if not isinstance(data.get("official"), bool):
+        raise InputError("provenance.data.official", "true or false", _short(data.get("official")))
+
+
+def _check_history(row: Row) -> None:
+    """Counts of as many classes, epochs and checkpoints as there are, which fit each other."""
+    history, epochs = row.history, row.config["epochs"]
+    if lacking := [name for name in HISTORY if name not in history]:
+        raise InputError("history", "all its parts", f"none of {', '.join(lacking)}")
+    k = len(history["sizes"]) if isinstance(history["sizes"], list) else 0
+    named = row.config.get("classes")
+    if k < 2 or (named is not None and len(named) != k):
+        raise InputError("history.sizes", "one size a class", _short(history["sizes"]))
+    for name in ("sizes", "train_labels"):
+        _counts(history, name, k)
+    test = _counts(history, "test_sizes", k)
+    if not test.any():
+        raise InputError("history.test_sizes", "some test samples", "none")
+    compared = _check_checkpoints(history["checkpoints"], epochs)
+    correct = _counts(history, "correct", epochs, k)
+    if (correct > test).any():
+        raise InputError("history.correct", "at most as many as were tested", "more")
+    tables = _counts(history, "confusion", len(compared), k, k)
+    if (tables.sum(axis=2) != test).any() or (np.diagonal(tables, axis1=1, axis2=2) != correct[compared - 1]).any():
+        raise InputError("history.confusion", "as many as were tested, and were correct", "others")
+    _check_scores(row, len(compared), k)
+    _check_judge(history["judge"], k)
+
+
+def _check_checkpoints(values: Any, epochs: int) -> IntArray:
+    compared = _whole_numbers("history.checkpoints", values)
+    rising = compared.ndim == 1 and compared.size and compared[0] >= 1 and (np.diff(compared) > 0).all()
+    if not rising or compared[-1] != epochs:
+        raise InputError("history.checkpoints", f"rising epochs up to {epochs}", _short(values))
+    return compared
+
+
+def _check_scores(row: Row, compared: int, k: int) -> None:
+    """Losses and likelihoods after every epoch (None where they were no numbers), and what was held out."""
+    history, epochs = row.history, row.config["epochs"]
+    _floats(history, "train_loss", epochs)
+    for name in ("log_likelihood", "log_likelihood_se"):
+        if history[name] is not None:
+            _floats(history, name, epochs)
+    if history["held_out"] is None:
+        if row.config.get("validation"):
+            raise InputError("history.held_out", "tables of the held-out labels", "none")
+        return
+    if not _counts(history, "held_out", compared, k, k).any(axis=(1, 2)).all():
+        raise InputError("history.held_out", "some labels", "none")
+    if history["log_likelihood"] is None and row.config["loss"] in LOSSES and row.by_likelihood:
+        raise InputError("history.log_likelihood", "one a epoch", "none")
+
+
+def _check_judge(judge: Any, k: int) -> None:
+    """What Belief.from_dict reads."""
+    if not isinstance(judge, dict):
+        raise InputError("history.judge", "a table", type(judge).__name__)
+    needed = ("transition", "transition_source", "prior", "prior_source")
+    for name in judge:
+        choice("history.judge", name, (*needed, "totals", "family"))
+    for name in needed:
+        if name not in judge:
+            raise InputError(f"history.judge.{name}", "a value", "none")
+    for name in ("transition_source", "prior_source"):
+        choice(f"history.judge.{name}", judge[name], SOURCES)
+    if judge.get("family") is not None:
+        _text("history.judge.family", judge["family"])
+    transition_matrix(_shaped("history.judge.transition", judge["transition"], (k, k)))
+    if judge["prior"] is not None:
+        _shaped("history.judge.prior", judge["prior"], (k,))
+    if judge.get("totals") is not None:
+        totals = _shaped("history.judge.totals", judge["totals"], (k,))
+        if (totals < 0).any() or not totals.any():
+            raise InputError("history.judge.totals", "label counts", _short(judge["totals"]))
+
+
+def _text(name: str, value: Any) -> None:
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise InputError(name, "text", _short(value))
+
+
+def _number(name: str, value: Any, *, most: float = LARGEST, integer: bool = False) -> None:
+    kinds = (int,) if integer else (int, float)
+    if type(value) not in kinds or not 0 <= value <= most:
+        raise InputError(name, f"a {'whole ' if integer else ''}number from 0", _short(value))
+
+
+def _counts(history: Mapping[str, Any], name: str, *shape: int) -> IntArray:
+    counts = _whole_numbers(f"history.{name}", history[name])
+    if counts.shape != shape or counts.min() < 0 or counts.max() > LARGEST:
+        size = " x ".join(map(str, shape))
+        raise InputError(f"history.{name}", f"{size} counts", f"shape {counts.shape}, or numbers that are none")
+    return counts
+
+
+def _whole_numbers(name: str, values: Any) -> IntArray:
+    array = _array(name, values)
+    if array.dtype.kind != "i":
+        raise InputError(name, "whole numbers", _short(values))
+    return array
+
+
+def _array(name: str, values: Any) -> NDArray[Any]:
+    try:
+        if isinstance(values, list):
+            return np.array(values)
+    except (ValueError, OverflowError):  # lists of different lengths
+        pass
+    raise InputError(name, "a list of numbers", _short(values))
+
+
+def _floats(history: Mapping[str, Any], name: str, epochs: int) -> None:
+    values = history[name]
+    right = isinstance(values, list) and len(values) == epochs
+    if not right or not all(v is None or (type(v) in (int, float) and abs(v) <= 1e300) for v in values):
+        raise InputError(f"history.{name}", f"{epochs} numbers", _short(values))
+
+
+def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    array = _array(name, values)
+    if array.dtype.kind not in "if" or array.shape != shape or not np.isfinite(array).all():
+        raise InputError(name, f"{' x '.join(map(str, shape))} numbers", _short(values))
+    return array
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
