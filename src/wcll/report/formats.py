@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
 from wcll.report.cells import Cell
 from wcll.report.render import render
 from wcll.report.tables import Table
+from wcll.results.csv_lines import csv_line
 
 _LATEX = {
+    **{chr(code): rf"\textbackslash{{}}x{code:02x}" for code in (*range(32), *range(127, 160))},
+    **{character: f"{{{character}}}" for character in "[]*"},  # where a line begins they would be options of the last
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},
     **{"°": r"$^\circ$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "§": r"\S{}"},
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -37,14 +38,13 @@ def to_latex(table: Table) -> str:
 
 def to_csv(tables: Sequence[Table]) -> str:
     """One line a figure, fractions in full."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("table", "select", "method", "column", "metric", "mean", "std", "trials", "missing", "best", "p"))
-    for table in tables:
-        for line in table.lines:
-            for (column, metric), cell in zip(table.heads, line.cells, strict=True):
-                writer.writerow((table.title, table.select, line.title, column, metric, *_figures(cell)))
-    return text.getvalue()
+    heads = ("table", "select", "method", "column", "metric", "mean", "std", "trials", "missing", "best", "p")
+    return csv_line(heads) + "".join(
+        csv_line((table.title, table.select, line.title, column, metric, *_figures(cell)))
+        for table in tables
+        for line in table.lines
+        for (column, metric), cell in zip(table.heads, line.cells, strict=True)
+    )
 
 
 def to_dict(table: Table) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -35,7 +36,18 @@ def _environment(package: str, kind: str) -> Environment:
         lstrip_blocks=kind != "html",
     )
     environment.filters["bold"] = bold
+    environment.filters["literal"] = literal
     return environment
+
+
+def literal(text: str) -> str:
+    r"""Text that means nothing to Markdown, in one line: no tags, links, columns or control codes.
+
+    >>> print(literal("a|b <i> [c](d) *e*"))
+    a\|b \<i\> \[c](d) \*e\*
+    """
+    shown = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    return re.sub(r"([\\`*_\[<>|&~$])", r"\\\1", shown)
 
 
 def bold(cell: Cell) -> str:
