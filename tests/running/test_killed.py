@@ -231,3 +231,78 @@ def test_training_goes_on_when_nobody_reads(folder, ending):
     subprocess.run(["bash", "-c", f"({main}) {ending}"], check=False, capture_output=True, timeout=120)
     with Store(Path("s.sqlite"), create=False) as finished:
         assert len(list(finished.rows())) == 16
+
+
+# --- import and removal while a suite is running ---
+
+#: Imports runs into a store and removes some, damaged or not, again and again, until it is killed.
+DISTURBS = """
+import sys
+from itertools import cycle
+from wcll.cli.app import run
+store = ["--store", sys.argv[1]]
+imports = ["results", "import", "whole.json", *store]
+for choice in cycle((["--where", "loss=pc"], ["--damaged"], ["--where", "seed=1"], ["--where", "lr=1e-2"], ["--all"])):
+    assert run(imports) == 0
+    assert run(["results", *store]) == 0
+    assert run(["results", "remove", *choice, *store]) == 0
+"""
+
+
+def at_work(path):
+    """How many runs are claimed by the suite that is running."""
+    if not path.exists():
+        return 0
+    connection = sqlite3.connect(path, timeout=10)
+    try:
+        return connection.execute("SELECT count(*) FROM claims").fetchone()[0]
+    except sqlite3.OperationalError:  # the table is not there yet
+        return 0
+    finally:
+        connection.close()
+
+
+def test_imports_and_removals_beside_a_suite_change_no_table(folder, capsys):
+    """Both are killed at any moment; what is removed is trained again, what is imported is not trained."""
+    whole, path, rng = folder / "whole.sqlite", folder / "disturbed.sqlite", random.Random(1)
+    assert run(command(whole)) == 0
+    expected = table(whole)
+    assert run(["results", "export", "whole.json", "--store", str(whole)]) == 0
+    for _ in range(max(KILLS - 2, 1)):
+        suite, other = start(MAIN, *command(path)), start(DISTURBS, str(path))
+        while not at_work(path) and suite.poll() is None:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 1.5))
+        assert other.poll() is None, other.communicate()
+        for child in (suite, other):
+            child.send_signal(signal.SIGKILL)
+            _, error = child.communicate(timeout=60)
+            assert child.returncode in (-signal.SIGKILL, 0), error
+            assert "Traceback" not in error
+    assert run(command(path)) == 0
+    check(path)
+    assert table(path) == expected
+    assert "damaged" not in capsys.readouterr().err
+
+
+def test_a_run_that_is_removed_meanwhile_is_said(folder, capsys, monkeypatch):
+    """The suite has trained it; its table goes without, and the same command trains it again."""
+    from wcll.running import execute
+
+    path, plain = folder / "s.sqlite", execute.run_jobs
+
+    def removing(*given, **options):
+        with Store(path) as store:
+            store.remove()
+        return plain(*given, **options)
+
+    one = [*command(path), "--trials", "1"]
+    monkeypatch.setattr(execute, "run_jobs", removing)
+    assert run(one) == 0
+    said = capsys.readouterr()
+    assert "runs were removed from" in said.err
+    assert "(0 of 1)" in said.out
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert run(one) == 0
+    assert "(0 of 1)" not in capsys.readouterr().out

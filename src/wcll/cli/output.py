@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -56,28 +55,24 @@ def grid(
     return table
 
 
-def print_lines(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: Container[str] = ()) -> int:
-    """The same for tables of any length, fast, without folding; returns how many rows there were."""
-    seen: dict[str, str] = {}  # the same text in many rows is kept once
-    lines = [[seen.setdefault(text, text) for text in row] for row in rows]
-    known = {text: visible(text) for text in seen}
-    sizes = {text: cell_len(shown) for text, shown in known.items()}
-    wide = [max([len(head), *(sizes[line[i]] for line in lines)]) for i, head in enumerate(heads)]
-    sides = [head in right for head in heads]
+class _Texts(dict[Any, str]):
+    """Values as text; those that occur again and again are kept once."""
 
-    def aligned(line: Sequence[str]) -> str:
-        cells = (
-            " " * (n - sizes[text]) + known[text] if side else known[text] + " " * (n - sizes[text])
-            for text, n, side in zip(line, wide, sides, strict=True)
-        )
-        return " ".join(cells).rstrip()
+    def __missing__(self, value: Any) -> str:
+        text = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else visible(str(value))
+        self[value] = text
+        return text
 
-    for head in heads:
-        known[head], sizes[head] = head, len(head)
-    screen = console()
-    screen.print(Text(aligned(heads), style="bold"), soft_wrap=True)
-    sys.stdout.writelines(f"{aligned(line)}\n" for line in lines)
-    return len(lines)
+
+def print_lines(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Container[str] = ()) -> None:
+    """Values under their heads, as many rows as there may be; lines are as long as they are."""
+    texts = _Texts()
+    lines = [[texts[value] for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
+    sides = (">" if head in right else "<" for head in heads)
+    aligned = " ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)).format
+    console().print(Text(aligned(*heads), style="bold"), soft_wrap=True)
+    sys.stdout.writelines(f"{aligned(*line)}\n" for line in lines)
 
 
 def write_file(path: Path, text: str, argument: str = "--out") -> None:

@@ -43,15 +43,13 @@ def listing(
             raise InputError("--json", "no command beside it", context.invoked_subcommand)
         context.obj = (store, where or [])
         return
-    conditions = where or []
     with opened(store) as results:
-        lines = results.figures(conditions)
         if as_json:
-            count = _print_json(lines)
+            _print_json(results.figures(where or []))
         else:
-            cells = ([_text(line.get(column)) for column in COLUMNS] for line in lines)
-            count = print_lines(COLUMNS, cells, right=COLUMNS[-4:])
-            print(f"{count} runs")
+            lines = results.table(COLUMNS[1:], where or [])
+            print_lines(COLUMNS, lines, right=COLUMNS[-4:])
+            print(f"{len(lines)} runs")
 
 
 @app.command("export")
@@ -119,17 +117,9 @@ def opened(store: Path) -> Iterator[Store]:
             tell(damage)
 
 
-def _print_json(lines: Iterator[dict[str, Any]]) -> int:
-    """A list, one entry after the other; returns how many there were."""
+def _print_json(lines: Iterator[dict[str, Any]]) -> None:
+    """A list, one entry after the other."""
     count = 0
     for count, line in enumerate(lines, 1):
-        print("[" if count == 1 else ",")
-        print(indent(json.dumps(line, indent=2), "  "), end="")
+        print("[" if count == 1 else ",", indent(json.dumps(line, indent=2), "  "), sep="\n", end="")
     print("\n]" if count else "[]")
-    return count
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,6 +12,8 @@ if TYPE_CHECKING:
 
 MOST = 2**28  #: bytes that a history may unpack to
 PLAIN = {str, int, float, bool}  #: what a cell may be
+#: What parts may lead to that no version of this package wrote.
+STRANGE = (zlib.error, AttributeError, KeyError, OverflowError, RecursionError, TypeError)
 
 Packed = tuple[str, str, str, bytes, str, float]  #: key, config, metrics, history, provenance and the time
 
@@ -29,35 +29,27 @@ def unpack(key: Any, config: Any, metrics: Any, history: Any, provenance: Any) -
     from wcll.results.border import check_row
     from wcll.results.row import Row
 
-    with _as_value_errors():
-        tables = (_table(part) for part in (config, metrics, _unzipped(history), provenance))
-        row = Row(key, *tables)
+    try:
+        row = Row(key, *(_table(part) for part in (config, metrics, _unzipped(history), provenance)))
         check_row(row)
+    except STRANGE as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
     return row
 
 
 def figures(key: Any, config: Any, metrics: Any, provenance: Any) -> dict[str, Any]:
     """One line of figures: settings, metrics of the last epoch, where it was made; histories are not looked at."""
-    with _as_value_errors():
-        settings, reached, made = _table(config), _table(metrics), _table(provenance)
-        if not isinstance(key, str):
-            raise ValueError("its key is no text")
-        line = {"key": key, **settings, **reached}
-        line |= {name: value for name, value in made.items() if type(value) is not dict}
-        if not set(map(type, line.values())) <= PLAIN:
-            line |= {name: json.dumps(value) for name, value in settings.items() if type(value) not in PLAIN}
-            if not set(map(type, line.values())) <= PLAIN:
-                raise ValueError("a figure that is neither text nor a number")
-    return line
-
-
-@contextmanager
-def _as_value_errors() -> Iterator[None]:
-    """Whatever comes of parts that no version of this package wrote."""
     try:
-        yield
-    except (zlib.error, AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
+        settings, reached, made = _table(config), _table(metrics), _table(provenance)
+    except STRANGE as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
+    made.pop("data", None)
+    if not isinstance(key, str) or not PLAIN.issuperset(map(type, (*reached.values(), *made.values()))):
+        raise ValueError("a figure that is neither text nor a number")
+    for name, value in settings.items():
+        if type(value) not in PLAIN:
+            settings[name] = json.dumps(value)
+    return {"key": key, **settings, **reached, **made}
 
 
 def _table(text: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import shlex
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,7 @@ from wcll.checks import InputError, choice
 from wcll.results.database import Database, is_damage, places_after
 from wcll.results.owner import STALE, Owner
 from wcll.results.packing import Packed, figures, pack, unpack
-from wcll.results.where import as_sql, parse
+from wcll.results.where import SOUND, as_sql, column, parse
 
 if TYPE_CHECKING:
     from wcll.results.row import Row
@@ -84,6 +85,20 @@ class Store(Database):
     def figures(self, where: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         """Settings, metrics and provenance of finished runs, in the order in which they finished."""
         return (line for _, line in self._figures(where))
+
+    def table(self, columns: Sequence[str], where: Sequence[str] = ()) -> list[Sequence[Any]]:
+        """Keys and some settings and metrics of runs, None where a run has none.
+
+        SQLite takes them out, which is fast; if there is something odd about a run, all are read one by one.
+        """
+        condition, values = as_sql(where, damaged=False)
+        wanted = ", ".join(["key", SOUND, *map(column, columns)])
+        query = f"SELECT {wanted} FROM runs NOT INDEXED WHERE {condition} ORDER BY rowid"
+        with suppress(sqlite3.DatabaseError):  # whatever it is, reading one by one will tell
+            found = self.connection.execute(query, values).fetchall()
+            if found and all(line[1] and type(line[0]) is str for line in found):
+                return [(line[0], *line[2:]) for line in found]
+        return [[line.get(name) for name in ("key", *columns)] for line in self.figures(where)]
 
     def damage(self) -> str:
         """What was left out so far, and what to do, in one line; empty if nothing was."""

@@ -12,6 +12,8 @@ PARTS = ("config", "metrics", "provenance")
 READABLE = " AND ".join(
     ["typeof(key) = 'text'", *(f"typeof({part}) = 'text' AND json_valid({part})" for part in PARTS)]
 )
+#: What every run has that is not damaged.
+SOUND = "json_type(config, '$.loss') = 'text' AND json_type(metrics, '$.accuracy') IN ('real', 'integer')"
 
 #: Numbers as numbers, so that 5e-4 finds 0.0005 (SQLite may read a figure's last digit otherwise); lists as JSON;
 #: all else as text.
@@ -34,8 +36,11 @@ def parse(where: Sequence[str]) -> list[tuple[str, str]]:
     return [(name, wanted) for name, _, wanted in parts]
 
 
-def as_sql(where: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """What holds for runs with all the values asked for, and for those that cannot be read, with its parameters."""
+def as_sql(where: Sequence[str], *, damaged: bool = True) -> tuple[str, dict[str, Any]]:
+    """What holds for runs with all the values asked for, with its parameters.
+
+    It holds for damaged runs as well, unless there are none: looking for them takes time, and SQLite fails at them.
+    """
     conditions: list[str] = []
     values: dict[str, Any] = {}
     for i, (name, wanted) in enumerate(parse(where)):
@@ -52,7 +57,13 @@ def as_sql(where: Sequence[str]) -> tuple[str, dict[str, Any]]:
         values[f"text{i}"] = wanted
     if not conditions:
         return "1", {}
-    return f"CASE WHEN {READABLE} THEN {' AND '.join(conditions)} ELSE 1 END", values
+    all_hold = " AND ".join(conditions)
+    return f"CASE WHEN {READABLE} THEN {all_hold} ELSE 1 END" if damaged else all_hold, values
+
+
+def column(name: str) -> str:
+    """A setting or a metric as a column."""
+    return f"""coalesce(json_extract(config, '$."{name}"'), json_extract(metrics, '$."{name}"'))"""
 
 
 def _number(wanted: str) -> float | None:
