@@ -35,6 +35,7 @@ bench: .venv/developing
 	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/store.py
 
 docs: .venv/developing
 	$(BIN)/python docs/generate.py

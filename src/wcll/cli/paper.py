@@ -24,8 +24,9 @@ from wcll.paper.part import Part, mean_absolute
 from wcll.paper.published import show_name
 from wcll.paper.reproduction import read_reproduction
 from wcll.paper.result_files import keys_of, make_part, write_part
+from wcll.results import Row
 from wcll.running.processes import MOST_WORKERS
-from wcll.suites import Suite, load_suite
+from wcll.suites import Suite, Trial, load_suite
 
 STORE = Path("wcll-paper.sqlite")
 RESULTS = Path("results/paper")
@@ -78,7 +79,7 @@ def _run_suites(names: Sequence[str]) -> Action:
         suites = [_restricted(load_suite(name), only) for name in names]
         wanted = [trial for suite in suites for trial in suite.all_trials(range(trials or suite.trials))]
         title = suites[0].title if len(suites) == 1 else "The paper"
-        rows = train_missing(title, wanted, work)
+        rows = _all_rows(title, wanted, work)
         for suite in suites if rows else ():
             count = trials or suite.trials
             part = make_part(suite, count, [rows[key] for key in keys_of(suite, count)], _made_by(suite.name, trials))
@@ -94,7 +95,7 @@ def _run_protocols(trials: int | None, only: str | None, work: Work, folder: Pat
     for name in NAMED:
         suite = _restricted(named_suite(name), only)
         count = trials or suite.trials
-        rows = train_missing(suite.title, list(suite.all_trials(range(count))), work)
+        rows = _all_rows(suite.title, list(suite.all_trials(range(count))), work)
         if rows and folder is not None:
             part = make_part(suite, count, [rows[key] for key in keys_of(suite, count)], _made_by("protocols", trials))
             write_part(part, folder / f"{name}.json")
@@ -103,7 +104,7 @@ def _run_protocols(trials: int | None, only: str | None, work: Work, folder: Pat
 def _run_search(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
     """Train what is missing of the search, print what fits best, and write its result file."""
     base = _restricted(search.base_suite(), only)
-    rows = train_missing(base.title, search.search_trials(base, trials or base.trials), work)
+    rows = _all_rows(base.title, search.search_trials(base, trials or base.trials), work)
     if not rows:
         return
     found = search.measure(base, trials or base.trials, rows)
@@ -143,6 +144,15 @@ def report(
         path.parent.mkdir(exist_ok=True)
         write_file(path, text)
     tell(f"report: {out}")
+
+
+def _all_rows(title: str, trials: Sequence[Trial], work: Work) -> dict[str, Row]:
+    """Train what is missing; none for a dry run, else all: of a part of them no number can be made."""
+    rows = train_missing(title, trials, work)
+    if rows and (lacking := {trial.key for trial in trials} - rows.keys()):
+        remedy = "they are trained when the command is given again, damaged ones when they are removed"
+        raise InputError("--store", f"all runs of {title}", f"{len(lacking)} missing", remedy)
+    return rows
 
 
 def _restricted(suite: Suite, only: str | None) -> Suite:

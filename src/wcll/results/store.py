@@ -63,7 +63,7 @@ class Store(Database):
         super().__init__(path, MIGRATIONS, create=create)
         self._file = _identity(path)
         self._damaged: dict[Found, str] = {}  #: and what is wrong with them
-        self._unreadable: set[int] = set()  #: places of runs that SQLite cannot read
+        self._malformed, self._unreadable = False, set[int]()  #: the file, and places of runs that SQLite cannot read
 
     def __enter__(self) -> Store:
         return self
@@ -109,9 +109,11 @@ class Store(Database):
             remedy = f"wcll results remove --damaged --store {shlex.quote(str(self.path))}"
             runs = "1 damaged run is" if count == 1 else f"{count} damaged runs are"
             said.append(f"{self.path}: {runs} left out: {named}; to remove and run again: {remedy}")
-        if self._unreadable:
-            remedy = "export the others, and import them into a new store"
-            said.append(f"{self.path}: {len(self._unreadable)} runs cannot be read, the file is damaged: {remedy}")
+        if self._malformed:
+            lost = f"{len(self._unreadable)} runs cannot be read, and some may be missing"
+            said.append(
+                f"{self.path}: the file is damaged, {lost}: export the others, and import them into a new store"
+            )
         return "; ".join(said)
 
     def data_seen(self, keys: Sequence[str]) -> dict[str, set[str]]:
@@ -120,7 +122,7 @@ class Store(Database):
         for _, _, config, _, provenance in self._look_up(FIGURES, keys):
             try:
                 name, stamp = json.loads(config)["dataset"], json.loads(provenance)["data"].get("stamp", "")
-                seen.setdefault(name, set()).add(stamp)
+                seen.setdefault(str(name), set()).add(str(stamp))
             except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
                 continue  # damaged: whoever reads the row says so
         return seen
@@ -225,17 +227,21 @@ class Store(Database):
                     last = found[0]
                     yield found
             except sqlite3.DatabaseError as error:
-                if not is_damage(error):
+                places = places_after(last, self.connection) if is_damage(error) else []
+                if not places:
                     raise
-                for place in places_after(last, self.connection):
-                    try:
-                        yield from self.connection.execute(f"{query} AND rowid = {place}", values).fetchall()
-                    except sqlite3.DatabaseError:
-                        self._unreadable.add(place)
-                if not self._unreadable:
-                    raise
+                self._malformed = True
+                yield from self._one_by_one(places, query, values)
         if where and not last:
             self._check_names(where)
+
+    def _one_by_one(self, places: Sequence[int], query: str, values: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+        """What SQLite can read of some runs in a damaged file."""
+        for place in places:
+            try:
+                yield from self.connection.execute(f"{query} AND rowid = {place}", values).fetchall()
+            except sqlite3.DatabaseError:
+                self._unreadable.add(place)
 
     def _check_names(self, where: Sequence[str]) -> None:
         """Fail, for conditions that no run meets, if no run has even a figure of that name."""
