@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import resource
 import shutil
 import subprocess
 import sys
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
 
 from wcll.checks import InputError
 from wcll.cli.app import run
-from wcll.results import Store
-from wcll.results.exchange import read_rows
+from wcll.report.formats import to_csv
+from wcll.report.suite_page import suite_page
+from wcll.report.tables import build_table
+from wcll.results import Row, Store
+from wcll.results.exchange import export, read_rows
+from wcll.suites import load_suite
 from wcll.suites.trial import key_of
 
 STORED = Path(__file__).parent / "stored"
@@ -238,3 +245,41 @@ def test_what_is_no_plain_file_is_refused(plain, capsys):
     Path("folder.json").mkdir()
     assert "got a folder" in fails(["results", "import", "folder.json", "--store", "new.sqlite"], capsys)
     assert "No such file" in fails(["results", "import", "none.json", "--store", "new.sqlite"], capsys)
+
+
+JUNK = [None, True, 0, -1, 0.5, 1e308, 10**30, "", "x", "\x1b", "0", [], [[]], {}, {"a": 1}, [1], [None], 1e-320]
+
+
+def places(node, path=()):
+    """Every place in a row, but for single counts of long lists."""
+    yield path
+    items = node.items() if isinstance(node, dict) else enumerate(node[:2]) if isinstance(node, list) else ()
+    for name, part in items:
+        yield from places(part, (*path, name))
+
+
+def test_what_is_accepted_can_be_used(plain):
+    """Rows with a part exchanged at random: each is refused, or good for every table, page and export."""
+    suite, rng = load_suite(str(STORED / "old.toml")), random.Random(0)
+    everywhere = [path for path in places(plain[0]) if path]
+    accepted = 0
+    for _ in range(100):
+        row = json.loads(json.dumps(plain[0]))
+        *parts, last = rng.choice(everywhere)
+        reduce(getitem, parts, row)[last] = rng.choice(JUNK)
+        Path("one.json").write_text(json.dumps([row]))
+        try:
+            (good,) = read_rows(Path("one.json"))
+        except InputError:
+            continue
+        accepted += 1
+        runs = {one["key"]: Row(**one) for one in plain} | {good.key: good}
+        assert to_csv([build_table(suite, spec, runs, range(suite.trials)) for spec in suite.tables])
+        assert suite_page(suite, runs, range(suite.trials), "x")
+        Path("one.sqlite").unlink(missing_ok=True)
+        with Store(Path("one.sqlite")) as store:
+            store.add([good])
+            assert [vars(again) for again in store.rows()] == [vars(good)]
+            for name in ("one.csv", "two.json"):
+                assert export(store, [], Path(name)) == (1, [Path(name)])
+    assert accepted > 5
