@@ -81,11 +81,11 @@ def packed(runs: int) -> list[Packed]:
     return found
 
 
-def measure(command: list[str], folder: Path) -> tuple[float, float]:
-    """Seconds of the fastest of three, and the peak memory in MB."""
-    times, peaks = [], []
+def measure(command: list[str], folder: Path) -> tuple[float, float, float]:
+    """Seconds and seconds of the CPU of the fastest of three, and the peak memory in MB."""
+    times, cpu, peaks = [], [], []
     for _ in range(3):
-        start = time.perf_counter()
+        start, before = time.perf_counter(), sum(os.times()[2:4])
         child = subprocess.run(
             [sys.executable, "-c", CHILD, "results", "--store", "runs.sqlite", *command],
             cwd=folder,
@@ -95,8 +95,9 @@ def measure(command: list[str], folder: Path) -> tuple[float, float]:
             check=True,
         )
         times.append(time.perf_counter() - start)
+        cpu.append(sum(os.times()[2:4]) - before)
         peaks.append(int(child.stderr.split()[-2]) / 1000)
-    return min(times), max(peaks)
+    return min(times), min(cpu), max(peaks)
 
 
 def main() -> None:
@@ -109,10 +110,10 @@ def main() -> None:
             store.put(packed(runs))
         size = (folder / "runs.sqlite").stat().st_size / 1e6
         print(f"{runs:,} runs, {size:.0f} MB")
-        print(f"{'wcll':<28}{'seconds':>9}{'peak MB':>9}")
+        print(f"{'wcll':<28}{'seconds':>9}{'CPU s':>9}{'peak MB':>9}")
         for text, command in COMMANDS.items():
-            seconds, peak = measure(command, folder)
-            print(f"{text:<28}{seconds:>9.2f}{peak:>9.0f}")
+            seconds, cpu, peak = measure(command, folder)
+            print(f"{text:<28}{seconds:>9.2f}{cpu:>9.2f}{peak:>9.0f}", flush=True)
     versions = f"python {platform.python_version()}, sqlite {sqlite3.sqlite_version}"
     print(f"{versions}, {platform.machine()}, {os.cpu_count()} cores")
 

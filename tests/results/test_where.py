@@ -62,6 +62,7 @@ def store(tmp_path_factory):
         ([f"key={RUNS[2].key}"], [2]),
         (["noise=0"], [0, 1, 2, 3, 10]),
         (["noise="], []),
+        (["loss=\udcff"], []),  # bytes that are no UTF-8, as the command line hands them on
         ([], [0, 1, 2, 3, 10]),
     ],
     ids=str,
@@ -73,7 +74,7 @@ def test_what_is_found(store, where, seeds):
         assert [row.config["seed"] for row in one.rows(where=where)] == seeds
 
 
-@pytest.mark.parametrize("where", ["los=wcll", 'a"b=3', "$.loss=wcll", "loss.x=3", "data=3", "=3"])
+@pytest.mark.parametrize("where", ["los=wcll", 'a"b=3', "$.loss=wcll", "loss.x=3", "data=3", "=3", "\udcff=3"])
 def test_names_that_no_run_has(store, where, capsys):
     for command in ([], ["--json"], ["export", "x.csv"]):
         assert run(["results", "--store", str(store), "--where", where, *command]) == 2

@@ -104,7 +104,7 @@ class Store(Database):
         """What was left out so far, and what to do, in one line; empty if nothing was."""
         said = []
         if count := len(self._damaged):
-            named = "; ".join(f"{found.key} ({why})" for found, why in list(self._damaged.items())[:NAMED])
+            named = "; ".join(f"{str(found.key)[:40]} ({why})" for found, why in list(self._damaged.items())[:NAMED])
             named += "; ..." if count > NAMED else ""
             remedy = f"wcll results remove --damaged --store {shlex.quote(str(self.path))}"
             runs = "1 damaged run is" if count == 1 else f"{count} damaged runs are"

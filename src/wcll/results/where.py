@@ -29,7 +29,7 @@ SAME = """CASE json_type({part}, :path{i})
 
 def parse(where: Sequence[str]) -> list[tuple[str, str]]:
     """Names and the values that are asked for."""
-    parts = [condition.partition("=") for condition in where]
+    parts = [condition.encode(errors="replace").decode().partition("=") for condition in where]  # SQLite takes UTF-8
     for condition, (_, equals, _) in zip(where, parts, strict=True):
         if not equals:
             raise InputError("--where", "name=value", repr(condition))
