@@ -91,7 +91,7 @@ def test_the_others_are_shown_and_exported(store, damage, capsys):
 @every_damage
 def test_tables_go_without(store, damage, capsys, monkeypatch):
     change(store, damage)
-    for ending in ("csv", "html"):
+    for ending in ("csv", "html") if damage == HEAVY[0] else ("csv",):  # pages take a second
         assert run(["report", "old.toml", "--store", "old.sqlite", "--out", f"table.{ending}"]) == 0
         _, error = said(capsys)
         assert "7 runs" in error

@@ -27,7 +27,7 @@ COMMANDS = {
     "report": ("wcll.cli.suites:report", "Make tables and figures from the results of a suite."),
     "paper": ("wcll.cli.paper:app", "The paper's experiments: every published number beside ours."),
     "bound": ("wcll.cli.bound:app", "The paper's bounds, and what is measured beside them."),
-    "results": ("wcll.cli.results:app", "List, filter, export and import finished runs."),
+    "results": ("wcll.cli.results:app", "List, filter, export, import and remove finished runs."),
     "data": ("wcll.cli.data:app", "List the data sets that are at hand, or download one."),
 }
 
