@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wcll.checks import InputError
+from wcll.errors import InputError
 
 
 def check_target(path: Path, argument: str) -> None:

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from wcll.atomic import replacing
-from wcll.checks import InputError
 from wcll.cli.messages import tell, visible
+from wcll.errors import InputError
 
 
 class Screen(Console):

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from wcll.atomic import check_target
-from wcll.checks import InputError
 from wcll.cli.messages import tell
 from wcll.cli.output import byte_size, print_lines
+from wcll.errors import InputError
 from wcll.results.exchange import ending, export, read_rows
 from wcll.results.packing import pack
 from wcll.results.store import STORE, Store

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from wcll.atomic import check_target, replacing
-from wcll.checks import InputError, choice, extra
+from wcll.errors import InputError
 from wcll.memory import check_memory
 from wcll.reading import read_bytes
 from wcll.results.csv_lines import csv_line
@@ -29,6 +29,8 @@ BATCH = 10_000  #: runs of a Parquet file that are turned into columns at once
 
 def ending(path: Path) -> str:
     """The format that a file's name asks for."""
+    from wcll.checks import choice  # which loads numpy: a list of runs must not wait for it
+
     found = [end for end in ENDINGS if path.name.endswith(end)]
     return max(found, key=len) if found else choice("file ending", path.suffix, ENDINGS)
 
@@ -187,6 +189,8 @@ def _shards(text: _Json | _Csv, limit: int) -> Iterator[int]:
 
 
 def _write_parquet(store: Store, where: Sequence[str], path: Path) -> int:
+    from wcll.checks import extra
+
     extra("pyarrow", "parquet")
     import pyarrow
     from pyarrow import parquet

@@ -7,11 +7,10 @@ import shlex
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wcll.checks import InputError, choice
+from wcll.errors import InputError
 from wcll.results.database import Database, is_damage, places_after
 from wcll.results.owner import STALE, Owner
 from wcll.results.packing import Packed, figures, pack, unpack
@@ -94,10 +93,15 @@ class Store(Database):
         condition, values = as_sql(where, damaged=False)
         wanted = ", ".join(["key", SOUND, *map(column, columns)])
         query = f"SELECT {wanted} FROM runs NOT INDEXED WHERE {condition} ORDER BY rowid"
-        with suppress(sqlite3.DatabaseError):  # whatever it is, reading one by one will tell
+        tolerant, self.connection.text_factory = self.connection.text_factory, str  # which is faster
+        try:
             found = self.connection.execute(query, values).fetchall()
-            if found and all(line[1] and type(line[0]) is str for line in found):
-                return [(line[0], *line[2:]) for line in found]
+        except sqlite3.DatabaseError:
+            found = []  # whatever it is, reading one by one will tell
+        finally:
+            self.connection.text_factory = tolerant
+        if found and all(line[1] and type(line[0]) is str for line in found):
+            return [(line[0], *line[2:]) for line in found]
         return [[line.get(name) for name in ("key", *columns)] for line in self.figures(where)]
 
     def damage(self) -> str:
@@ -245,6 +249,8 @@ class Store(Database):
 
     def _check_names(self, where: Sequence[str]) -> None:
         """Fail, for conditions that no run meets, if no run has even a figure of that name."""
+        from wcll.checks import choice  # which loads numpy
+
         names = {name for line in self.figures() for name in line}
         for name, _ in parse(where):
             if names and name not in names:
