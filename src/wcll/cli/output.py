@@ -55,24 +55,26 @@ def grid(
     return table
 
 
-class _Texts(dict[Any, str]):
-    """Values as text; those that occur again and again are kept once."""
-
-    def __missing__(self, value: Any) -> str:
-        text = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else visible(str(value))
-        self[value] = text
-        return text
-
-
-def print_lines(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Container[str] = ()) -> None:
+def print_lines(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Container[str] = ()) -> None:
     """Values under their heads, as many rows as there may be; lines are as long as they are."""
-    texts = _Texts()
-    lines = [[texts[value] for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
-    sides = (">" if head in right else "<" for head in heads)
-    aligned = " ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)).format
-    console().print(Text(aligned(*heads), style="bold"), soft_wrap=True)
-    sys.stdout.writelines(f"{aligned(*line)}\n" for line in lines)
+    columns = zip(*rows, strict=True) if rows else ([] for _ in heads)
+    aligned = (_aligned(head, column, head in right) for head, column in zip(heads, columns, strict=True))
+    lines = map(" ".join, zip(*aligned, strict=True))
+    console().print(Text(next(lines), style="bold"), soft_wrap=True)
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def _aligned(head: str, values: Sequence[Any], right: bool) -> list[str]:
+    """A column as text of one width; what occurs again and again is made once."""
+    texts = {value: _text(value) for value in set(values)}
+    width = max(map(len, (head, *texts.values())))
+    pad = str.rjust if right else str.ljust
+    padded = {value: pad(text, width) for value, text in texts.items()}
+    return [pad(head, width), *(padded[value] for value in values)]
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else visible(str(value))
 
 
 def write_file(path: Path, text: str, argument: str = "--out") -> None:
