@@ -84,3 +84,16 @@ def write_manifest(folder, labels=("normal", "cancer", "benign"), **columns):
 def write_npz(path, **arrays):
     np.savez(path, **{"x": bytes_of(4, 3, 3), "y": np.array([0, 1, 2, 1]), **arrays})
     return path
+
+
+#: What a user calls the data, and how they come into a folder.
+EVERY_READER = {
+    "own.npz": lambda data: write_npz(data / "own.npz", classes=np.array(["a", "b", "c"]), groups=np.arange(4)),
+    "own": lambda data: write_manifest(data / "own", labels=("a", "b", "c"), case=["p", "q", "q"]),
+    "ddsm": lambda data: write_manifest(data / "ddsm", labels=("normal", "benign", "cancer")),
+    "mnist": lambda data: write_idx(data / "mnist"),
+    "kmnist": lambda data: write_idx(data / "kmnist", packed=False),
+    "cifar10": lambda data: write_cifar10(data / "cifar10"),
+    "cifar100": lambda data: write_cifar100(data / "cifar100"),
+    "tiny-imagenet": lambda data: write_tiny_imagenet(data / "tiny-imagenet"),
+}

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from tiny_data import (
+    EVERY_READER,
     Image,
     bytes_of,
     idx,
     save_image,
     write_cifar10,
-    write_cifar100,
     write_idx,
     write_manifest,
     write_npz,
@@ -35,25 +35,8 @@ from wcll.cli.files import read_labels
 from wcll.datasets import DATASETS, data_folders, load_dataset
 from wcll.datasets.idx import FILES
 
-#: What a user calls the data, and how they come into a folder.
-READERS = {
-    "own.npz": lambda data: write_npz(data / "own.npz", classes=np.array(["a", "b", "c"]), groups=np.arange(4)),
-    "own": lambda data: write_manifest(data / "own", labels=("a", "b", "c"), case=["p", "q", "q"]),
-    "mnist": lambda data: write_idx(data / "mnist"),
-    "kmnist": lambda data: write_idx(data / "kmnist", packed=False),
-    "cifar10": lambda data: write_cifar10(data / "cifar10"),
-    "cifar100": lambda data: write_cifar100(data / "cifar100"),
-    "tiny-imagenet": lambda data: write_tiny_imagenet(data / "tiny-imagenet"),
-}
+READERS = {name: write for name, write in EVERY_READER.items() if name != "ddsm"}  # which "own" is like
 every_reader = pytest.mark.parametrize("name", READERS)
-
-
-@pytest.fixture(autouse=True)
-def no_data_of_the_user(tmp_path_factory, monkeypatch):
-    home = tmp_path_factory.mktemp("home")
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
-        monkeypatch.setenv(name, str(home))
-    monkeypatch.delenv("WCLL_DATA", raising=False)
 
 
 @pytest.fixture

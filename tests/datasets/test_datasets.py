@@ -33,15 +33,6 @@ from wcll.datasets.idx import FILES
 REAL = os.environ.get("WCLL_DATA")
 
 
-@pytest.fixture(autouse=True)
-def no_data_of_the_user(tmp_path_factory, monkeypatch):
-    home = tmp_path_factory.mktemp("home")
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
-        monkeypatch.setenv(name, str(home))
-    monkeypatch.delenv("WCLL_DATA", raising=False)
-    return home
-
-
 def replace_spec(monkeypatch, name, **changes):
     monkeypatch.setitem(DATASETS._items, name, replace(DATASETS[name], **changes))
 

@@ -12,13 +12,10 @@ import pytest
 
 import wcll
 from tiny_data import (
+    EVERY_READER,
     save_image,
-    write_cifar10,
-    write_cifar100,
     write_idx,
     write_manifest,
-    write_npz,
-    write_tiny_imagenet,
 )
 from wcll.checks import InputError
 from wcll.datasets import DATASETS, checksums, load_dataset
@@ -34,26 +31,8 @@ rows = [{loss = "forward", assume = "uniform"}]
 tables = [{select = "last"}]
 """
 
-#: What a user calls the data, and how they come into a folder.
-READERS = {
-    "own.npz": lambda data: write_npz(data / "own.npz"),
-    "own": lambda data: write_manifest(data / "own", labels=("a", "b", "c")),
-    "ddsm": lambda data: write_manifest(data / "ddsm", labels=("normal", "benign", "cancer")),
-    "mnist": lambda data: write_idx(data / "mnist"),
-    "kmnist": lambda data: write_idx(data / "kmnist", packed=False),
-    "cifar10": lambda data: write_cifar10(data / "cifar10"),
-    "cifar100": lambda data: write_cifar100(data / "cifar100"),
-    "tiny-imagenet": lambda data: write_tiny_imagenet(data / "tiny-imagenet"),
-}
+READERS = EVERY_READER
 every_reader = pytest.mark.parametrize("name", READERS)
-
-
-@pytest.fixture(autouse=True)
-def no_data_of_the_user(tmp_path_factory, monkeypatch):
-    home = tmp_path_factory.mktemp("home")
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
-        monkeypatch.setenv(name, str(home))
-    monkeypatch.delenv("WCLL_DATA", raising=False)
 
 
 @pytest.fixture
