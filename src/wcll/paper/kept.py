@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import FloatArray, choice
+from wcll.checks import FloatArray, choice, is_number
 from wcll.report.choose import lowest_score
 from wcll.results import Row
 
-LARGEST = 1e300  #: what no figure reaches, nor anything that is made of a few of them
 METRICS = ("accuracy", "balanced_accuracy", "minority_recall")
 #: The values of a run's line, in order.
 FIELDS = (
@@ -79,11 +78,6 @@ class Kept:
             for i, epoch in zip((0, 4, 8), epochs, strict=True)
         }
         return Kept(key, bool(diverged), inf if score is None else score, *epochs, figures, recalls)
-
-
-def is_number(value: object) -> bool:
-    """Whether a value of a JSON file is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
 
 
 def keep(row: Row, *, curve: bool = False) -> Kept:

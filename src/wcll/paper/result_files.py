@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from wcll.atomic import replacing
-from wcll.checks import InputError
-from wcll.paper.kept import FIELDS, Kept, is_number, keep
+from wcll.checks import InputError, is_number
+from wcll.paper.kept import FIELDS, Kept, keep
 from wcll.paper.part import CURVES, Part
 from wcll.reading import read_bytes
 from wcll.results import Row

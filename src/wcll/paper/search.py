@@ -15,8 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from wcll.checks import InputError
-from wcll.paper.kept import is_number
+from wcll.checks import InputError, is_number
 from wcll.paper.part import CLOSE
 from wcll.paper.published import find
 from wcll.paper.result_files import (
