@@ -116,6 +116,17 @@ def test_an_owner_of_an_older_version_is_known_by_its_silence(path):
     assert not owner.alive(here, silent=False)
 
 
+def test_threads_of_one_process_keep_their_claims(path):
+    """Until each lets go: what another thread has under way, or this one under an earlier token, is told apart."""
+    mine, other = Owner.here(), Owner.here()
+    with Store(path) as one:
+        with other.at_work():
+            assert one.claim(KEYS, other) == KEYS
+            assert one.claim(KEYS, mine) is None
+            assert not other.alive(mine, silent=True)
+        assert one.claim(KEYS, mine) == KEYS  # it could not give them back
+
+
 def test_a_clock_that_is_set_kills_nobody():
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     owner = Owner.of(child.pid)

@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from small import MAIN, SMALL, start
 from wcll.checks import InputError
 from wcll.cli.app import run as command
 from wcll.results import Store
-from wcll.running import processes
+from wcll.running import execute, processes
 from wcll.suites import parse_suite
 
 TINY = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 2")
@@ -68,6 +69,22 @@ def test_a_second_call_trains_nothing(suite, folder, monkeypatch):
         "Small: 16 runs, 0 of them in s.sqlite",
         f"Small: all 16 runs are in {folder}/s.sqlite; nothing is left to do",
     ]
+
+
+def test_threads_that_share_a_store_train_every_run_once(suite, monkeypatch):
+    trained, train = [], execute.run_jobs
+
+    def count(jobs, *arguments, **options):
+        trained.extend(key for job, _ in jobs for key in job.keys)
+        time.sleep(0.05)  # so that the others come to look
+        return train(jobs, *arguments, **options)
+
+    monkeypatch.setattr(execute, "run_jobs", count)
+    with ThreadPoolExecutor(3) as threads:
+        calls = [threads.submit(wcll.run, suite, store="s.sqlite", trials=1, together=4) for _ in range(3)]
+        first, *others = [results(call.result(timeout=300)) for call in calls]
+    assert others == [first, first]
+    assert sorted(trained) == sorted(first)
 
 
 def test_the_number_of_threads_is_as_before(suite, monkeypatch):

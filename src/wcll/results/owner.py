@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psutil
@@ -12,10 +14,12 @@ import psutil
 BEAT, STALE = 10.0, 60.0  #: seconds between heartbeats, and without one until an owner elsewhere counts as dead
 CLOCK = 5.0  #: seconds by which a process's start may seem to move when the machine's clock is set
 
+_at_work: set[str] = set()  # tokens of this process's threads that train
+
 
 @dataclass(frozen=True)
 class Owner:
-    """A process that runs trials."""
+    """A process that runs trials, or one of its threads."""
 
     token: str
     host: str
@@ -32,6 +36,15 @@ class Owner:
         """A process of this machine, under a new token."""
         return Owner(uuid.uuid4().hex, _host(), pid, str(psutil.Process(pid).create_time()))
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """For so long, other threads of this process leave the owner what it has claimed."""
+        _at_work.add(self.token)
+        try:
+            yield
+        finally:
+            _at_work.discard(self.token)
+
     def alive(self, observer: Owner, silent: bool) -> bool:
         """Whether the owner works on: one that is silent for long does not; on the same machine, one that is gone."""
         if silent:
@@ -39,7 +52,7 @@ class Owner:
         if self.host != observer.host:
             return True
         if self.pid == os.getpid():
-            return False  # this process under an earlier token: it has let go
+            return self.token in _at_work  # or this process under an earlier token, which has let go
         try:
             process = psutil.Process(self.pid)
             return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD) and self._is(process)

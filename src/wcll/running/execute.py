@@ -128,8 +128,8 @@ def execute(
 ) -> None:
     """Run what the store does not have yet; ``progress`` is told how many epochs of runs are done, and of how many.
 
-    A job that another living process has claimed is left to it; at the end this waits for such jobs, and takes
-    them over if their owner dies. A job that fails does not keep the others from being run; its error comes last.
+    A job that another living process, or thread, has claimed is left to it; at the end this waits for such jobs, and
+    takes them over if their owner dies. A job that fails does not keep the others from being run; its error comes last.
     """
     owner, checkpoints = Owner.here(), Checkpoints.of_store(store.path)
     waiting = unfinished(jobs, store)
@@ -158,7 +158,7 @@ def execute(
             checkpoints.clear()
         return [job for job, keys in claimed.items() if keys is None]
 
-    with _heartbeat(store, owner):
+    with owner.at_work(), _heartbeat(store, owner):
         while waiting:
             left = [job for together in in_step(waiting, device) for job in work(together)]
             if len(left) == len(waiting):
