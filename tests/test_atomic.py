@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ def test_what_is_no_plain_file_is_not_replaced(tmp_path, kind):
         path.symlink_to("/dev/urandom")
     elif kind == "folder":
         path.mkdir()
-    with pytest.raises(InputError, match="--out: expected a file"):
+    with pytest.raises(InputError, match=r"--out: expected a (plain )?file"):
         check_target(path, "--out")
 
 
@@ -43,3 +45,19 @@ def test_nothing_is_left_of_what_failed(tmp_path):
     with pytest.raises(ValueError, match="stop"):
         write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_of_results_is_never_replaced(tmp_path):
+    """Whoever names it as the output of a command has taken one file for another, and would lose every run."""
+    path = tmp_path / "out.html"
+    with closing(sqlite3.connect(path)) as store:
+        store.execute("CREATE TABLE runs (key TEXT)")
+    before = path.read_bytes()
+    check_target(path, "--store", store=True)
+    for write in (check_target, lambda *given: replacing(*given).__enter__()):
+        with pytest.raises(
+            InputError, match=r"--out: expected a file that may be replaced, got .*, a store of results"
+        ):
+            write(path, "--out")
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

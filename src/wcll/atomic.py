@@ -10,15 +10,28 @@ from pathlib import Path
 
 from wcll.errors import InputError
 
+DATABASE = b"SQLite format 3\0"  #: how such a file begins
 
-def check_target(path: Path, argument: str) -> None:
-    """Fail before any work if ``path`` could not be written afterwards."""
+
+def check_target(path: Path, argument: str, *, store: bool = False) -> None:
+    """Fail before any work if ``path`` could not be written afterwards; a store is added to, and never replaced."""
     if path.is_dir():
         raise InputError(argument, "a file", f"{path}, which is a folder")
     if "\0" in str(path) or (path.exists() and not path.is_file()):  # a device that is replaced is lost to all
         raise InputError(argument, "a plain file", f"{path}, which is none")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(argument, "a folder that can be written", str(path.parent))
+    if not store and _is_database(path):
+        raise InputError(argument, "a file that may be replaced", f"{path}, a store of results", "name another file")
+
+
+def _is_database(path: Path) -> bool:
+    """Whether there is a file of SQLite's, as stores are."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(DATABASE)) == DATABASE
+    except OSError:  # none is there, or it cannot be read
+        return False
 
 
 @contextmanager

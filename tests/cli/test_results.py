@@ -62,6 +62,18 @@ def test_report_of_another_ending(capsys):
     )
 
 
+def test_a_store_is_not_replaced_by_what_is_made_of_it(folder, capsys):
+    for command in (
+        ["report", "one.toml", "--out", "own.html"],
+        ["results", "export", "own.json"],
+        ["results", "export", "own.csv"],
+    ):
+        store = folder / command[-1]
+        store.write_bytes((folder / "s.sqlite").read_bytes())
+        assert "a store of results" in fails([*command, "--store", store.name], capsys)
+        assert store.read_bytes() == (folder / "s.sqlite").read_bytes()
+
+
 def test_list_and_filter(capsys):
     assert run(["results", "--store", "s.sqlite"]) == 0
     assert "32 runs" in capsys.readouterr().out

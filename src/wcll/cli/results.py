@@ -77,7 +77,7 @@ def import_rows(
 ) -> None:
     """Add the runs of exported files to a store; those that it has already stay as they are."""
     target = store or context.obj[0]
-    check_target(target, "--store")
+    check_target(target, "--store", store=True)
     packed = [pack(row) for path in files for row in read_rows(path)]  # before a store is made
     with Store(target) as results:
         added = results.put(packed)

@@ -189,7 +189,7 @@ class Runs:
         """All jobs, and what is left of them."""
         jobs = plan(self.trials, together=self.together)
         if not isinstance(self.store, Store):
-            check_target(self.store, "--store")
+            check_target(self.store, "--store", store=True)
             if not self.store.exists() or not self.store.stat().st_size:
                 return jobs, jobs
         with self._open() as store:
