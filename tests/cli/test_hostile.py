@@ -22,6 +22,7 @@ from wcll.cli.app import COMMANDS, run
 from wcll.errors import InputError
 from wcll.running.run import run as train_now
 from wcll.suites import load_suite
+from wcll.theory.counterexample import Counterexample
 from wcll.theory.simulation import Point, Trend
 
 TINY = """
@@ -144,6 +145,7 @@ def place(tmp_path, monkeypatch, request):
     monkeypatch.setattr("wcll.cli.paper.train_missing", lambda *_: {})
     monkeypatch.setattr("wcll.cli.paper.search.search_trials", lambda *_: [])
     monkeypatch.setattr("wcll.cli.bound.simulation.simulate", measured)
+    monkeypatch.setattr("wcll.cli.bound.orthogonal.measure", lambda world, seeds, progress: ORTHOGONAL)
     monkeypatch.setattr("wcll.cli.data.download_dataset", refused)
     if request.param == "results":
         assert run(["run", "tiny.toml"]) == 0
@@ -151,6 +153,9 @@ def place(tmp_path, monkeypatch, request):
     guarded = tmp_path
     yield
     guarded = None
+
+
+ORTHOGONAL = Counterexample(3, 2, 1.0, 9, 0.05, (0,), (0.5,), (0.6,), 0.4, 9.0, 0.1)
 
 
 def measured(labels: str, kind: str, *, draws: int, seed: int) -> Trend:

@@ -209,7 +209,7 @@ ONE = np.array([0, 1, 1, 2])
         (lambda: class_weights("wcll", ONE, 3, pi="declraed"), "pi: expected one of .* did you mean 'declared'"),
         (lambda: class_weights("wcll", ONE, 3, pi="declared", sizes=[1, 2]), "sizes: expected 3 class sizes, got 2"),
         (lambda: class_weights("wcll-bias", ONE, 3, bias=-1), "bias: expected one that leaves every pi positive, got -1"),
-        (lambda: class_weights("effective-number", ONE, 3, beta=1.0), "beta: expected a number from 0 to below 1"),
+        (lambda: class_weights("effective-number", ONE, 3, beta=1.0), "beta: expected a share from 0 to below 1"),
         (lambda: resample(np.zeros((3, 2)), ONE), "ybar: expected 3 samples as in X, got 4"),
         (lambda: resample(ONE, ONE, by=[0, 1]), "by: expected 4 samples as in ybar, got 2"),
         (lambda: resample(ONE, ONE, strategy="ovr"), "strategy: expected one of 'over', 'under', got 'ovr'"),

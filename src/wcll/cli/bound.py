@@ -108,7 +108,9 @@ def simulate(
 
 @app.command("counterexample")
 def counterexample(
-    draws: Annotated[int, typer.Option(help="Draws of N samples, with the seeds from 0.", min=1)] = orthogonal.DRAWS,
+    draws: Annotated[
+        int, typer.Option(help="Draws of N samples, with the seeds from 0.", min=1, max=10**4)
+    ] = orthogonal.DRAWS,
     out: Annotated[Path | None, typer.Option(help="Also write everything to this .json file.")] = None,
 ) -> None:
     """Compare the bounds on orthogonal samples of many classes, where Lemma 1 as printed is false."""
