@@ -22,7 +22,7 @@ from wcll.paper.evidence import (
     printed_settings,
     say,
 )
-from wcll.paper.fitting import MARGIN, Means, Question, fitting, noise_of_leads
+from wcll.paper.fitting import MARGIN, Means, Question, noise_of_leads
 from wcll.paper.named import PROTOCOLS as NAMED_PROTOCOLS
 from wcll.paper.published import METHODS, show_name
 from wcll.paper.reproduction import Reproduction
@@ -183,7 +183,7 @@ def _extreme(found: Reproduction) -> tuple[Question, str]:
 
 @claim("The experiments train the loss of Eq. 12 (experiments, first paragraph).")
 def _eq12(found: Reproduction) -> Judged:
-    fits = fitting(found)
+    fits = found.fits
     if fits is None:
         return UNTOLD, say("claims", "no_search")
     by_formula = {

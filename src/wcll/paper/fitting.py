@@ -18,10 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from statistics import fmean, stdev
+from typing import TYPE_CHECKING
 
 from wcll.paper.part import Beside
-from wcll.paper.reproduction import Reproduction
 from wcll.paper.search import Protocol, Search, main_columns
+
+if TYPE_CHECKING:
+    from wcll.paper.reproduction import Reproduction
 
 MARGIN = 2.0  #: standard errors
 #: What the paper leaves open, as sentences call it.
@@ -51,9 +54,23 @@ class Fitting:
         """All of them, each once."""
         return list(dict.fromkeys((*self.by_wcll, *self.by_all)))
 
+    @cached_property
+    def _means(self) -> dict[Protocol, Means]:
+        """The figures under every protocol that was run everywhere."""
+        columns = [column.title for column in main_columns(self.search.base)]
+        found: dict[Protocol, Means] = {}
+        for fit in self.search.whole:
+            one = fit.protocol
+            losses = {"wcll": one.loss, **{rival: rival for rival in self.search.rivals}}
+            found[one] = {
+                name: [self.search.figures[one.with_loss(loss), column] for column in columns]
+                for name, loss in losses.items()
+            }
+        return found
+
     def ask(self, question: Question) -> Count:
         """A claim, asked of every protocol that was run everywhere."""
-        answers = {fit.protocol: question(_means(self.search, fit.protocol)) for fit in self.search.whole}
+        answers = {protocol: question(means) for protocol, means in self._means.items()}
         return Count({one: answers[one] for one in self.protocols}, list(answers.values()))
 
 
@@ -124,12 +141,6 @@ def noise_of_leads(found: Reproduction, trials: int) -> float:
             apart = [100 * (own.values[seed] - rival.values[seed]) for seed in own.values if seed in rival.values]
             squares += [stdev(apart) ** 2] if len(apart) > 1 else []
     return math.sqrt(fmean(squares) / trials) if squares else math.inf
-
-
-def _means(search: Search, protocol: Protocol) -> dict[str, list[float]]:
-    columns = [column.title for column in main_columns(search.base)]
-    losses = {"wcll": protocol.loss, **{rival: rival for rival in search.rivals}}
-    return {name: [search.figure(protocol, loss, column) for column in columns] for name, loss in losses.items()}
 
 
 def _seed_noise(some: Sequence[Beside], trials: int) -> float:

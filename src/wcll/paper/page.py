@@ -8,7 +8,7 @@ import numpy as np
 
 from wcll.paper.claims import judge_all
 from wcll.paper.findings import contradictions, findings
-from wcll.paper.fitting import MARGIN, fitting
+from wcll.paper.fitting import MARGIN
 from wcll.paper.named import NAMED
 from wcll.paper.part import CLOSE, Beside, Part, mean_absolute
 from wcll.paper.published import show_name
@@ -37,7 +37,7 @@ def figure3(found: Reproduction) -> str:
 
 def contents(found: Reproduction) -> dict[str, Any]:
     """All that a template shows."""
-    claims, figure, fits = judge_all(found), found.parts["figure3"], fitting(found)
+    claims, figure, fits = judge_all(found), found.parts["figure3"], found.fits
     shown = [found.parts[name] for name in (*TABLES, "bases", "sizes", *LATER) if name in found.parts]
     return {
         "title": "Does the paper hold? WCLL on MNIST",

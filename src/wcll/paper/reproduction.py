@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 
 from wcll.checks import InputError
+from wcll.paper.fitting import Fitting, fitting
 from wcll.paper.named import NAMED, named_suite
 from wcll.paper.part import Beside, Part
 from wcll.paper.published import METHODS, Published, published
@@ -62,6 +64,11 @@ class Reproduction:
     def main_beside(self, method: str) -> list[Beside]:
         """The printed numbers of a method in those settings."""
         return [one for name in MAIN for one in self.parts[name].of(method)]
+
+    @cached_property
+    def fits(self) -> Fitting | None:
+        """The protocols that the printed numbers do not exclude; None without a search."""
+        return fitting(self)
 
     @property
     def formulas(self) -> list[str]:

@@ -61,6 +61,10 @@ class Protocol:
     lr: float
     epoch: str
 
+    def with_loss(self, loss: str) -> Protocol:
+        """The same data, rate and epoch for another method."""
+        return Protocol(self.generator, self.size, loss, self.lr, self.epoch)
+
 
 #: The one that tables call the paper's protocol.
 CHOSEN = Protocol(INVERSE_SIZE, 2000, "wcll eq9, declared pi", 5e-4, "last")
@@ -91,18 +95,12 @@ class Search:
 
     def rival_distance(self, protocol: Protocol, columns: Sequence[Axis] | None = None) -> float:
         """The same over all numbers that are printed for the rivals, under the same data, rate and epoch."""
-        apart = [one for loss in self.rivals for one in self._apart(replace(protocol, loss=loss), columns)]
+        apart = [one for loss in self.rivals for one in self._apart(protocol.with_loss(loss), columns)]
         return fmean(apart) if apart else float("nan")
-
-    def figure(self, protocol: Protocol, loss: str, column: str) -> float:
-        """The accuracy of a method under a protocol's data, rate and epoch."""
-        return self.figures[replace(protocol, loss=loss), column]
 
     def distance_of_all(self, protocol: Protocol) -> float:
         """The same over all printed numbers: WCLL's by the protocol's formula, and the rivals'."""
-        apart = [
-            one for loss in (protocol.loss, *self.rivals) for one in self._apart(replace(protocol, loss=loss), None)
-        ]
+        apart = [one for loss in (protocol.loss, *self.rivals) for one in self._apart(protocol.with_loss(loss), None)]
         return fmean(apart)
 
     def _apart(self, protocol: Protocol, columns: Sequence[Axis] | None) -> list[float]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcll.paper.evidence import say
-from wcll.paper.fitting import Question, fitting
+from wcll.paper.fitting import Question
 from wcll.paper.named import PROTOCOLS
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.worlds import World
@@ -80,7 +80,7 @@ def claim_on_means(statement: str) -> Callable[[OnMeans], None]:
     def register(asked: OnMeans) -> None:
         def judge(found: Reproduction) -> Judged:
             question, evidence = asked(found)
-            fits = fitting(found)
+            fits = found.fits
             if fits is None:
                 return UNTOLD, f"{evidence} {say('claims', 'no_search')}"
             count = fits.ask(question)
