@@ -194,6 +194,22 @@ def test_an_interval_needs_draws():
         label_free_confusion(np.eye(3), balanced(3), draws=99)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"draws": 10**12}, "draws: expected at most"),  # before they are drawn
+        ({"seed": -1}, "seed: expected a whole number from 0, got -1"),
+        ({"seed": "x"}, "seed: expected a whole number from 0, got 'x'"),
+        ({"table": np.full((3, 3), 1e250)}, "table: expected numbers whose sum"),  # squares would be infinite
+        ({"table": np.full((3, 3), 1e308)}, "table: expected numbers whose sum"),
+    ],
+)
+def test_what_no_interval_can_be_made_of_is_one_line(options, message):
+    table = options.pop("table", np.full((3, 3), 5))
+    with pytest.raises(InputError, match=message):
+        label_free_confusion(table, Belief.of("uniform", [5, 5, 5]), **options)
+
+
 def test_a_standard_error_of_labels_that_agree_is_not_0():
     assert label_free_accuracy([0], [1], uniform_transition(2)) == pytest.approx((1, 1))
     value, error = label_free_accuracy([0] * 1000, [1] * 1000, uniform_transition(10))

@@ -15,6 +15,7 @@ from wcll.checks import (
     InputError,
     InputTypeError,
     IntArray,
+    check_sum,
     class_indices,
     inverse_transition,
     numeric,
@@ -23,6 +24,7 @@ from wcll.checks import (
 )
 from wcll.evaluation.intervals import figures_of
 from wcll.labels.beliefs import Belief
+from wcll.memory import check_memory
 
 Verdict = Literal["ok", "too few labels", "the assumed Q does not fit"]
 
@@ -112,10 +114,19 @@ def label_free_confusion(table: ArrayLike, belief: Belief, *, draws: int = 1000,
         raise InputError("table", f"counts of shape ({k}, {k}), not all 0", f"shape {counts.shape}")
     if (wrong := ~np.isfinite(counts) | (counts < 0) | (counts != np.rint(counts))).any():
         raise InputError("table", f"counts of shape ({k}, {k}), not all 0", f"{counts[wrong][0]:g}")
-    figures = [_cut(*figure) for figure in figures_of(counts, belief, draws, np.random.default_rng(seed))]
+    check_sum("table", counts)
+    check_memory("draws", f"{draws} draws", 8 * draws * (2 * np.count_nonzero(counts) + 10 * (k + 3)))
+    figures = [_cut(*figure) for figure in figures_of(counts, belief, draws, _generator(seed))]
     joint = inverse_transition(belief.transition).T @ counts / counts.sum()
     accuracy, balanced, f1, *recall = figures
     return LabelFreeConfusion(joint, accuracy, balanced, f1, tuple(recall), belief, int(counts.sum()))
+
+
+def _generator(seed: int) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InputError("seed", "a whole number from 0", repr(seed)) from None
 
 
 def _cut(value: float, low: float, high: float) -> Figure:
