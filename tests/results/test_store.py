@@ -136,6 +136,27 @@ def test_a_clock_that_is_set_kills_nobody():
     child.wait()
 
 
+@pytest.fixture
+def full_disk():
+    """No file may grow beyond less than SQLite's notes take: every write fails, as it does on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_store_on_a_full_disk_can_be_read(path, request):
+    with Store(path) as one:
+        one.add([row("a"), row("b")])
+    request.getfixturevalue("full_disk")
+    with Store(path, create=False) as one:
+        assert [r.key for r in one.rows()] == [A, B]
+        with pytest.raises(InputError, match=r"that can be written, got .* \(attempt to write a readonly database"):
+            one.add([row("c")])
+    with pytest.raises(InputError, match=r"a file that can be written, got .* \(disk I/O error\); free space"):
+        Store(path)
+
+
 def test_many_may_make_the_store_at_once(tmp_path):
     def make(i):
         for turn in range(12):

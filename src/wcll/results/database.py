@@ -81,7 +81,7 @@ class Database:
             version = self._version(create)
             self._write_ahead()
         except sqlite3.OperationalError as error:
-            if create or not _is_read_only(error):
+            if create or not _cannot_write(error):
                 raise
             self._open_to_read()
             version = self._version(create)
@@ -89,7 +89,7 @@ class Database:
             self._migrate()
 
     def _open_to_read(self) -> None:
-        """A file on a disk or in a folder that cannot be written: SQLite could not even keep its notes beside it."""
+        """A disk or folder that cannot be written, or is full: SQLite cannot even keep its notes beside the file."""
         beside = self.path.with_name(f"{self.path.name}-wal")
         if beside.exists() and beside.stat().st_size:
             remedy = f"copy it, together with {beside.name}, to a folder that can be written"
@@ -116,7 +116,8 @@ class Database:
             application = execute("PRAGMA application_id").fetchone()[0]
             return version, application, not execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         finally:
-            execute("ROLLBACK")
+            if self.connection.in_transaction:  # an error may have ended it
+                execute("ROLLBACK")
 
     def _write_ahead(self) -> None:
         """Switch to WAL; SQLite does not wait for others here, so this does."""
@@ -157,8 +158,9 @@ def places_after(place: int, connection: sqlite3.Connection) -> list[int]:
     return sorted(found for found in places if found > place)
 
 
-def _is_read_only(error: sqlite3.DatabaseError) -> bool:
-    return "readonly" in str(error) or "unable to open" in str(error)
+def _cannot_write(error: sqlite3.DatabaseError) -> bool:
+    """Whether SQLite may have failed for its notes alone, which it keeps beside the file."""
+    return any(text in str(error) for text in ("readonly", "unable to open", "disk I/O error", "disk is full"))
 
 
 def _connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
