@@ -87,6 +87,16 @@ def test_threads_that_share_a_store_train_every_run_once(suite, monkeypatch):
     assert sorted(trained) == sorted(first)
 
 
+def test_a_call_within_a_call_does_not_wait_for_itself(suite):
+    inner = []
+
+    def again(done, total):
+        inner.append(wcll.run(suite, store="s.sqlite", trials=1) if not inner else None)
+
+    outer = wcll.run(suite, store="s.sqlite", trials=1, progress=again)
+    assert results(outer) == results(inner[0])
+
+
 def test_the_number_of_threads_is_as_before(suite, monkeypatch):
     before = torch.get_num_threads()
     rows = wcll.run(suite, store=None, trials=1, threads=before + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import psutil
 BEAT, STALE = 10.0, 60.0  #: seconds between heartbeats, and without one until an owner elsewhere counts as dead
 CLOCK = 5.0  #: seconds by which a process's start may seem to move when the machine's clock is set
 
-_at_work: set[str] = set()  # tokens of this process's threads that train
+_at_work: dict[str, int] = {}  # tokens of this process that train, and their threads
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ class Owner:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """For so long, other threads of this process leave the owner what it has claimed."""
-        _at_work.add(self.token)
+        _at_work[self.token] = threading.get_ident()
         try:
             yield
         finally:
-            _at_work.discard(self.token)
+            _at_work.pop(self.token, None)
 
     def alive(self, observer: Owner, silent: bool) -> bool:
         """Whether the owner works on: one that is silent for long does not; on the same machine, one that is gone."""
@@ -52,7 +53,8 @@ class Owner:
         if self.host != observer.host:
             return True
         if self.pid == os.getpid():
-            return self.token in _at_work  # or this process under an earlier token, which has let go
+            # An earlier token has let go; one of this very thread could be waited for for ever.
+            return _at_work.get(self.token, threading.get_ident()) != threading.get_ident()
         try:
             process = psutil.Process(self.pid)
             return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD) and self._is(process)
