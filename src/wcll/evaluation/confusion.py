@@ -115,7 +115,7 @@ def label_free_confusion(table: ArrayLike, belief: Belief, *, draws: int = 1000,
     if (wrong := ~np.isfinite(counts) | (counts < 0) | (counts != np.rint(counts))).any():
         raise InputError("table", f"counts of shape ({k}, {k}), not all 0", f"{counts[wrong][0]:g}")
     check_sum("table", counts)
-    check_memory("draws", f"{draws} draws", 8 * draws * (2 * np.count_nonzero(counts) + 10 * (k + 3)))
+    check_memory("draws", f"{draws} draws", 8 * draws * (2 * int(np.count_nonzero(counts)) + 10 * (k + 3)))
     figures = [_cut(*figure) for figure in figures_of(counts, belief, draws, _generator(seed))]
     joint = inverse_transition(belief.transition).T @ counts / counts.sum()
     accuracy, balanced, f1, *recall = figures
