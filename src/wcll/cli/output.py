@@ -99,21 +99,26 @@ FIRST_LINE, NEXT_LINE = 3.0, 60.0  # seconds until the first line, and at most b
 
 
 def _lines(what: str) -> Callable[[int, int], None]:
-    """A line after a few seconds, at every tenth, and every minute; the clock starts with the first step."""
-    first: tuple[float, int] | None = None
+    """A line after a few seconds, at every tenth, and every minute.
+
+    The clock of the time left starts after the first step, in which much is prepared that later ones find ready.
+    """
+    begun, first = None, None
     next_time, next_tenth = 0.0, 1
 
     def report(done: int, total: int) -> None:
-        nonlocal first, next_time, next_tenth
+        nonlocal begun, first, next_time, next_tenth
         now, tenth = time.perf_counter(), 10 * done // total
-        if first is None:
+        if begun is None:
+            begun = (now, done)
+        elif first is None and done != begun[1]:
             first, next_time, next_tenth = (now, done), now + FIRST_LINE, tenth + 1
-            return
-        if tenth < next_tenth and now < next_time:
-            return
-        next_time, next_tenth = now + NEXT_LINE, tenth + 1
-        left = (now - first[0]) * (total - done) / max(done - first[1], 1)
-        tell(f"{what}: {100 * done // total} %, about {duration(left)} left")
+            if now - begun[0] > NEXT_LINE:
+                tell(f"{what}: {100 * done // total} %")
+        elif first is not None and (tenth >= next_tenth or now >= next_time):
+            next_time, next_tenth = now + NEXT_LINE, tenth + 1
+            left = (now - first[0]) * (total - done) / max(done - first[1], 1)
+            tell(f"{what}: {100 * done // total} %, about {duration(left)} left")
 
     return report
 
