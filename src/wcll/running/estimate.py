@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 import torch
 
 from wcll.results.provenance import provenance
+from wcll.running.containers import View
 from wcll.running.execute import Tasks
 from wcll.running.memory import check_job, need_of
 from wcll.running.plan import Job
 from wcll.running.train import train
 
-STEPS = 10  # steps measured
+FIRST, STEPS = 5, 10  # steps of a short epoch, in which a GPU records them, and more of a longer one
 
 
 @dataclass(frozen=True)
@@ -40,18 +41,29 @@ def estimate(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> Cost:
 
 
 def _measure(job: Job, tasks: Tasks, device: torch.device) -> tuple[float, int]:
-    """Seconds and bytes of a job, from two trainings of one epoch that differ in their number of steps."""
+    """Seconds and bytes of a job, from two trainings of two epochs that differ in their number of steps."""
     view = tasks.of(job).view
     check_job(job, view)
-    short = Job(tuple(replace(trial, epochs=1) for trial in job.trials))
+    short = Job(tuple(replace(trial, epochs=2) for trial in job.trials))
     batch = min(job.first.batch_size, len(view.data.x))
     steps = len(view.data.x) // batch
-    most = min(STEPS, steps)
-    times = []
-    for count in (1, 1, most):  # the first pays for warming up
-        start = time.perf_counter()
-        train([(short, view)], device, samples=count * batch)
-        times.append(time.perf_counter() - start)
-    step = max(times[2] - times[1], 0.0) / max(most - 1, 1)
-    seconds = job.first.epochs * (times[1] + (steps - 1) * step)
+    few = min(FIRST, steps)
+    most = min(few + STEPS, steps)
+    (_, brief), (prepared, longer) = (_timed(short, view, device, count * batch) for count in (few, most))
+    step = max(longer - brief, 0.0) / max(most - few, 1)
+    seconds = prepared + job.first.epochs * (brief + (steps - few) * step)
     return seconds, need_of(job, view, device).of(len(job.trials))
+
+
+def _timed(job: Job, view: View, device: torch.device, samples: int) -> tuple[float, float]:
+    """Seconds of preparation, and of the second epoch of two: the first pays for warming up."""
+    moments = [time.perf_counter()]
+
+    def note(done: int) -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        moments.append(time.perf_counter())
+
+    train([(job, view)], device, progress=note, samples=samples)
+    start, _, first, second = moments
+    return max(first - start - (second - first), 0.0), second - first
