@@ -185,14 +185,14 @@ def test_the_readmes_suite_reads():
 def test_on_a_gpu_only_what_may_be_alike_is_handed_out_together():
     suite = parse_suite(SMALL, "small")
     jobs = plan(list(suite.all_trials()), together=64)
-    assert in_step(jobs, torch.device("cpu")) == [[job] for job in jobs]
-    bundles = in_step(jobs, torch.device("cuda"))
+    assert list(in_step(jobs, torch.device("cpu"))) == [[job] for job in jobs]
+    bundles = list(in_step(jobs, torch.device("cuda")))
     assert sorted(len(bundle) for bundle in bundles) == [3, 3, 3, 3]  # seeds of two models, and of the limit
     assert sorted(key for bundle in bundles for job in bundle for key in job.keys) == sorted(
         trial.key for trial in suite.all_trials()
     )
     double = plan(list(parse_suite(SMALL.replace("float64", "float32"), "small").all_trials()), together=64)
-    assert len(in_step([*jobs, *double], torch.device("cuda"))) == 8  # one precision at a time
+    assert len(list(in_step([*jobs, *double], torch.device("cuda")))) == 8  # one precision at a time
 
 
 # --- suites that extend others ---------------------------------------------------------------------------------------

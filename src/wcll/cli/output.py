@@ -145,3 +145,18 @@ def byte_size(argument: str, text: str) -> int:
     if not 0 < size < 1e15:
         raise InputError(argument, "a size such as 15MB", repr(text))
     return int(size)
+
+
+def time_span(argument: str, text: str) -> float:
+    """Seconds from a number with a unit.
+
+    >>> time_span("--max-time", "90s"), time_span("--max-time", "9m"), time_span("--max-time", "1.5 h")
+    (90.0, 540.0, 5400.0)
+    >>> time_span("--max-time", "45")
+    45.0
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h)?\s*", text)
+    seconds = float(match[1]) * {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600}[match[2]] if match else 0.0
+    if not 0 < seconds < 1e9:
+        raise InputError(argument, "a time such as 90s, 9m or 1.5h", repr(text))
+    return seconds

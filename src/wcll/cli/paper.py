@@ -15,7 +15,7 @@ from wcll.checks import InputError, choice
 from wcll.cli.data import DataOption
 from wcll.cli.messages import tell
 from wcll.cli.output import console, grid, write_file
-from wcll.cli.suites import Device, DryRun, Memory, Trials, Work, shown, train_missing, workers
+from wcll.cli.suites import Device, DryRun, MaxTime, Memory, Trials, Work, end_of, shown, train_missing, workers
 from wcll.evaluation import METRICS
 from wcll.paper import search
 from wcll.paper.named import NAMED, named_suite
@@ -62,12 +62,14 @@ def _command(action: Action) -> Callable[..., None]:
         device: Device = "auto",
         processes: Annotated[int | None, typer.Option(help=PROCESSES_HELP, min=1, max=MOST_WORKERS)] = None,
         memory: Memory = None,
+        max_time: MaxTime = None,
         results: Annotated[Path | None, typer.Option(help="Also write a result file of each part here.")] = None,
         dry_run: DryRun = False,
     ) -> None:
         if results is not None:
             _check_folder(results)
-        action(trials, only, Work(store, data, workers(device, 1, processes, memory), dry_run), results)
+        work = Work(store, data, workers(device, 1, processes, memory), dry_run, end=end_of(max_time))
+        action(trials, only, work, results)
 
     return command
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
@@ -13,19 +14,21 @@ from rich.text import Text
 from wcll.checks import choice
 from wcll.cli.data import DataOption
 from wcll.cli.messages import show, tell
-from wcll.cli.output import byte_size, console, duration, grid, progress_bar, write_file
+from wcll.cli.output import byte_size, console, duration, grid, progress_bar, time_span, write_file
 from wcll.report.cells import Cell
 from wcll.report.formats import caption, to_csv, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import Table, build_table
 from wcll.results import Row, Store
+from wcll.running.pace import now
 from wcll.running.plan import TOGETHER
 from wcll.running.processes import MOST_WORKERS, Workers
-from wcll.running.run import STORE, Forecast, Runs
+from wcll.running.run import STORE, Forecast, OutOfTimeError, Runs
 from wcll.suites import Suite, Trial, load_suite
 from wcll.suites.suite import MOST_RUNS
 
 SEEDS = 2**63 - 1  #: the largest seed
+UNFINISHED = 3  #: the exit code of a command whose time was over; the same command goes on
 SuiteName = Annotated[str, typer.Argument(help="A suite of the package by name, or a .toml file.")]
 StorePath = Annotated[Path, typer.Option("--store", help="Where results are kept.")]
 Trials = Annotated[
@@ -38,6 +41,15 @@ Threads = Annotated[
     int, typer.Option(help="Threads of torch; small models are fastest with one.", min=1, max=MOST_WORKERS)
 ]
 Memory = Annotated[str | None, typer.Option(help="Memory to use, such as 4GB (default: most of what is free).")]
+MaxTime = Annotated[
+    str | None,
+    typer.Option(
+        "--max-time",
+        help="Stop in time for this, such as 90s, 9m or 1.5h (default: never). What is not finished is kept, at the "
+        "epoch where it is: the command then ends with exit code 3, and the same command goes on. It trains one epoch "
+        "at least.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and how long it would take.")]
 
 
@@ -50,9 +62,10 @@ class Work:
     workers: Workers
     dry_run: bool
     together: int = TOGETHER
+    end: float = inf  #: the moment at which training has to be over
 
 
-def run(
+def run(  # noqa: PLR0913 - one argument an option
     suite: SuiteName,
     store: StorePath = STORE,
     data: DataOption = None,
@@ -62,12 +75,14 @@ def run(
     threads: Threads = 1,
     processes: Annotated[int, typer.Option(help="Processes on this machine's CPU.", min=1, max=MOST_WORKERS)] = 1,
     memory: Memory = None,
+    max_time: MaxTime = None,
     dry_run: DryRun = False,
 ) -> None:
     """Run what is missing of a suite, and print its tables. A stopped run goes on where it was."""
+    end = end_of(max_time)
     wanted = load_suite(suite)
     seeds = range(trials or wanted.trials)
-    work = Work(store, data, workers(device, threads, processes, memory), dry_run, together)
+    work = Work(store, data, workers(device, threads, processes, memory), dry_run, together, end)
     if rows := train_missing(wanted.title, list(wanted.all_trials(seeds)), work):
         print_tables(wanted, rows, seeds)
 
@@ -100,14 +115,25 @@ def workers(device: str, threads: int, processes: int | None, memory: str | None
     return Workers.of(device, threads, processes, None if memory is None else byte_size("--memory", memory))
 
 
+def end_of(max_time: str | None) -> float:
+    """The moment at which a command that begins now has to be over."""
+    return inf if max_time is None else now() + time_span("--max-time", max_time)
+
+
 def train_missing(title: str, trials: Sequence[Trial], work: Work) -> dict[str, Row]:
-    """Train what the store does not have; returns all rows by key, none for a dry run, which only says what is left."""
-    runs = Runs(trials, work.store, work.workers, work.data, work.together)
+    """Train what the store does not have; returns all rows by key, none for a dry run, which only says what is left.
+
+    If there is no time for all, the command ends here.
+    """
+    runs = Runs(trials, work.store, work.workers, work.data, work.together, work.end)
     if work.dry_run:
         _print_forecast(title, runs.forecast(), work.store)
         return {}
-    with progress_bar("training") as progress:
-        return runs.train(title, progress, tell)
+    try:
+        with progress_bar("training") as progress:
+            return runs.train(title, progress, tell)
+    except OutOfTimeError:
+        raise typer.Exit(UNFINISHED) from None
 
 
 def print_tables(suite: Suite, rows: dict[str, Row], seeds: Sequence[int]) -> None:

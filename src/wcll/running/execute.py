@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
+from math import inf
 
 import torch
 
@@ -21,7 +23,8 @@ from wcll.running.checkpoint import Checkpoints
 from wcll.running.containers import Task
 from wcll.running.memory import available, check_job, need_of, runs_that_fit
 from wcll.running.outcomes import outcomes
-from wcll.running.plan import Job, in_step
+from wcll.running.pace import Pace
+from wcll.running.plan import Job, as_begun, in_step
 from wcll.running.task import make_task
 from wcll.running.train import Progress, train, try_out
 from wcll.suites.settings import Role
@@ -54,19 +57,29 @@ def run_jobs(
     plain: bool = False,
     memory: int | None = None,
     checkpoints: Checkpoints | None = None,
+    pace: Pace | None = None,
 ) -> list[Row]:
     """Train runs, those of a job and (on a GPU) jobs of equal shape together, then join predictions with the truth.
 
-    ``memory`` limits, in bytes, what is trained at once; ``checkpoints`` keep long trainings.
+    ``memory`` limits, in bytes, what is trained at once; ``checkpoints`` keep long trainings. Those for which the time
+    of ``pace`` does not suffice are kept there, and not among what is returned.
     """
-    rows = []
+    rows: list[Row] = []
+    pace = pace or Pace()
     for together in alike(jobs, device, available(device) if memory is None else memory):
         start = time.perf_counter()
         fingerprints = [task.data["fingerprint"] for _, task in together]
-        saves = checkpoints.of([job for job, _ in together], fingerprints) if checkpoints else None
+        runs, first = sum(len(job.trials) for job, _ in together), together[0][0]
+        if not pace.time_for(first):
+            break
+        watch = pace.watch(first, runs, device)
+        saves = checkpoints.of([job for job, _ in together], fingerprints, watch) if checkpoints else None
         seen = [(job, task.view) for job, task in together]
         recordings = train(seen, device, progress=progress, plain=plain, saves=saves)
-        runs = sum(len(job.trials) for job, _ in together)
+        if len(recordings[0].losses) < first.first.epochs:
+            break
+        if checkpoints and saves:
+            checkpoints.done(saves)
         seconds = (time.perf_counter() - start) / runs
         for (job, task), recording in zip(together, recordings, strict=True):
             made = {"seconds": seconds, "together": runs, **provenance(device), "data": task.data}
@@ -125,52 +138,93 @@ def execute(
     memory: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
     say: Callable[[str], None] = lambda text: None,
+    end: float = inf,
 ) -> None:
     """Run what the store does not have yet; ``progress`` is told how many epochs of runs are done, and of how many.
+
+    What is not done in time for the moment ``end`` is left in checkpoints, from which the next call goes on.
 
     A job that another living process, or thread, has claimed is left to it; at the end this waits for such jobs, and
     takes them over if their owner dies. A job that fails does not keep the others from being run; its error comes last.
     """
-    owner, checkpoints = Owner.here(), Checkpoints.of_store(store.path)
-    waiting = unfinished(jobs, store)
+    waiting, pace = unfinished(jobs, store), Pace(end)
     total = sum(job.epochs for job in waiting)
-    done, failures, said = 0, [], False
-
-    def report(more: int) -> None:
-        nonlocal done
-        done += more
-        progress(done, total)
-
-    def work(together: Sequence[Job]) -> list[Job]:
-        """Do what is left of some jobs; returns those that are other processes'."""
-        claimed = {job: store.claim(job.keys, owner) for job in together}
-        mine = [Job(tuple(t for t in job.trials if t.key in keys)) for job, keys in claimed.items() if keys]
-        try:
-            todo = [(job, tasks.of(job)) for job in mine]
-            rows = run_jobs(todo, device, report, memory=memory, checkpoints=checkpoints)
-        except InputError as error:
-            store.release(owner)
-            if len(together) > 1:  # find out which of them fails
-                return [job for one in together for job in work([one])]
-            failures.append(error)
-        else:
-            store.add(rows)
-            checkpoints.clear()
-        return [job for job, keys in claimed.items() if keys is None]
-
-    with owner.at_work(), _heartbeat(store, owner):
-        while waiting:
-            left = [job for together in in_step(waiting, device) for job in work(together)]
-            if len(left) == len(waiting):
+    worker = _Worker(store, tasks, device, memory, pace, lambda done: progress(done, total))
+    said = False
+    with worker.owner.at_work(), _heartbeat(store, worker.owner):
+        while waiting and not pace.over:
+            left, idle = worker.round(waiting)
+            if idle:
                 if not said:
                     say(f"waiting for {len(left)} groups of runs that other processes have claimed")
-                said = True
+                said, pace.over = True, pace.left <= 0
                 time.sleep(POLL)
             waiting = unfinished(left, store)
-            done = total - sum(job.epochs for job in waiting)
-    checkpoints.tidy(store)
-    if failures:
-        raise failures[0]
+            worker.done = total - sum(job.epochs for job in waiting)
+    if not pace.over:
+        worker.checkpoints.tidy(store)
+    if worker.failures:
+        raise worker.failures[0]
+
+
+class _Worker:
+    """One who claims jobs, trains them and writes what comes out."""
+
+    def __init__(
+        self,
+        store: Store,
+        tasks: Tasks,
+        device: torch.device,
+        memory: int | None,
+        pace: Pace,
+        progress: Progress,
+    ) -> None:
+        self.owner, self.checkpoints = Owner.here(), Checkpoints.of_store(store.path)
+        self.store, self.tasks, self.device, self.memory, self.pace = store, tasks, device, memory, pace
+        self.progress, self.done = progress, 0
+        self.failures: list[InputError] = []
+
+    def round(self, waiting: Sequence[Job]) -> tuple[list[Job], bool]:
+        """Do what can be done of jobs; returns those that are other processes', and whether all were."""
+        left, handed_out = list[Job](), 0
+        for together in _handed_out(waiting, self.checkpoints, self.device, self.pace):
+            left += self.work(together)
+            handed_out += len(together)
+        return left, 0 < handed_out == len(left)
+
+    def work(self, together: Sequence[Job]) -> list[Job]:
+        """Do what is left of some jobs; returns those that are other processes'."""
+        claimed = {job: self.store.claim(job.keys, self.owner) for job in together}
+        mine = [Job(tuple(t for t in job.trials if t.key in keys)) for job, keys in claimed.items() if keys]
+        try:
+            todo = [(job, self.tasks.of(job)) for job in mine]
+            memory, saves, pace = self.memory, self.checkpoints, self.pace
+            rows = run_jobs(todo, self.device, self.report, memory=memory, checkpoints=saves, pace=pace)
+        except InputError as error:
+            self.store.release(self.owner)
+            if len(together) > 1:  # find out which of them fails
+                return [job for one in together for job in self.work([one])]
+            self.failures.append(error)
+        else:
+            self.store.add(rows)
+            self.checkpoints.clear()
+        return [job for job, keys in claimed.items() if keys is None]
+
+    def report(self, more: int) -> None:
+        """So many more epochs of runs are done."""
+        self.done += more
+        self.progress(self.done)
+
+
+def _handed_out(
+    waiting: Sequence[Job], checkpoints: Checkpoints, device: torch.device, pace: Pace
+) -> Iterator[list[Job]]:
+    """Jobs that train together, as long as there is time: what was begun first, and as it was."""
+    begun, others = as_begun(waiting, checkpoints.begun())
+    for together in chain(begun, in_step(others, device, pace.most)):
+        if not pace.time_for(together[0]):
+            return
+        yield together
 
 
 def unfinished(jobs: Sequence[Job], store: Store) -> list[Job]:

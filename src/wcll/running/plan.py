@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from wcll.models import MODELS, Family
 from wcll.suites.settings import Role
 from wcll.suites.trial import Trial
 
 JOBS_IN_STEP = 40  #: jobs that a GPU is given at once: what is lost if the process dies
+RUNS_IN_STEP = 16  #: runs of networks for images that it is given: more are not faster
 TOGETHER = 64  #: runs that train at once, unless said otherwise
 
 
@@ -41,6 +44,21 @@ class Job:
         """Epochs of all its runs, which is what progress counts."""
         return self.first.epochs * len(self.trials)
 
+    @property
+    def image(self) -> bool:
+        """Whether it trains networks for images, which are slow."""
+        return MODELS[self.first.model].family is Family.IMAGE
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Equal for jobs that may be alike but for their labels and the number of samples."""
+        first = self.first
+        return (*first.of_role(Role.SHARED), first.dataset, first.classes, first.ordinary)
+
+    def cut(self, most: int) -> list[Job]:
+        """Its runs in jobs of at most so many."""
+        return [Job(self.trials[start : start + most]) for start in range(0, len(self.trials), most)]
+
     def without(self, keys: set[str]) -> Job | None:
         """What is left of it, if anything is."""
         left = tuple(trial for trial in self.trials if trial.key not in keys)
@@ -59,13 +77,39 @@ def plan(trials: Sequence[Trial], *, together: int) -> list[Job]:
     ]
 
 
-def in_step(jobs: Sequence[Job], device: torch.device) -> list[list[Job]]:
-    """Jobs to be handed out at once: one on a CPU; on a GPU, which has room for more, those that may be alike."""
+def in_step(
+    jobs: Sequence[Job], device: torch.device, most: Callable[[Job], int] = lambda job: RUNS_IN_STEP
+) -> Iterator[list[Job]]:
+    """Jobs to be handed out at once: one on a CPU; on a GPU, which has room for more, those that may be alike.
+
+    What is handed out is written together. Networks for images take a GPU long: ``most`` is asked before each time how
+    many such runs there may be; one job of at most 16 runs is the least.
+    """
     if device.type != "cuda":
-        return [[job] for job in jobs]
-    kinds: dict[object, list[Job]] = {}
+        yield from ([job] for job in jobs)
+        return
+    kinds: dict[object, deque[Job]] = {}
     for job in jobs:
-        kind = (*job.first.of_role(Role.SHARED), job.first.dataset, job.first.classes, job.first.ordinary)
-        kinds.setdefault(kind, []).append(job)
-    size = JOBS_IN_STEP
-    return [same[start : start + size] for same in kinds.values() for start in range(0, len(same), size)]
+        kinds.setdefault(job.kind, deque()).extend(job.cut(RUNS_IN_STEP) if job.image else [job])
+    for same in kinds.values():
+        while same:
+            room = most(same[0]) if same[0].image else sum(len(job.trials) for job in same)
+            together = [same.popleft()]
+            room -= len(together[0].trials)
+            while same and len(together) < JOBS_IN_STEP and len(same[0].trials) <= room:
+                room -= len(same[0].trials)
+                together.append(same.popleft())
+            yield together
+
+
+def as_begun(jobs: Sequence[Job], begun: Sequence[Sequence[Sequence[str]]]) -> tuple[list[list[Job]], list[Job]]:
+    """What was begun together, given by the keys of its groups, if all of it is still a part of jobs; and the rest."""
+    where = {trial.key: (i, trial) for i, job in enumerate(jobs) for trial in job.trials}
+    bundles = []
+    for groups in begun:
+        places = [{where[key][0] if key in where else None for key in group} for group in groups]
+        if places and all(len(place) == 1 and None not in place for place in places):
+            bundles.append([Job(tuple(where[key][1] for key in group)) for group in groups])
+            for key in (key for group in groups for key in group):
+                where.pop(key, None)
+    return bundles, [left for job in jobs if (left := job.without(set(job.keys) - where.keys()))]

@@ -59,8 +59,10 @@ def _number_of(argument: str, value: int) -> int:
     return int(value)
 
 
-def execute_in_processes(jobs: Sequence[Job], path: Path, load: Load, workers: Workers, progress: Progress) -> None:
-    """Run what the store does not have yet in several processes, which share the memory there is.
+def execute_in_processes(
+    jobs: Sequence[Job], path: Path, load: Load, workers: Workers, progress: Progress, end: float
+) -> None:
+    """Run what the store does not have yet in several processes, which share the memory there is, until ``end``.
 
     They divide the work by their claims, as processes of several commands would.
     """
@@ -73,7 +75,8 @@ def execute_in_processes(jobs: Sequence[Job], path: Path, load: Load, workers: W
         try:
             with _pool(count) as pool:
                 with _deaf_to_control_c():  # which the workers inherit
-                    work = [pool.submit(_work, jobs, path, load, workers.threads, limit, tally) for tally in tallies]
+                    given = (jobs, path, load, workers.threads, limit, end)
+                    work = [pool.submit(_work, *given, tally) for tally in tallies]
                 errors = [one.result() for one in work]
         except BrokenProcessPool:
             got = "one that died: killed, out of memory, or a script without if __name__ == '__main__'"
@@ -128,7 +131,9 @@ def _begin() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _work(jobs: Sequence[Job], path: Path, load: Load, threads: int, memory: int, tally: Path) -> InputError | None:
+def _work(
+    jobs: Sequence[Job], path: Path, load: Load, threads: int, memory: int, end: float, tally: Path
+) -> InputError | None:
     """One worker; what is wrong is returned, as an error that is raised would end the others too.
 
     It counts the epochs that it has done in the file ``tally``.
@@ -141,7 +146,7 @@ def _work(jobs: Sequence[Job], path: Path, load: Load, threads: int, memory: int
 
     try:
         with Store(path) as store:
-            execute(jobs, store, Tasks(load), torch.device("cpu"), memory=memory, progress=count)
+            execute(jobs, store, Tasks(load), torch.device("cpu"), memory=memory, progress=count, end=end)
     except InputError as error:
         return error
     return None

@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from wcll.atomic import check_target
-from wcll.checks import InputError, whole
+from wcll.checks import InputError, positive, whole
 from wcll.datasets import load_dataset, same_data
 from wcll.results import Row, Store
 from wcll.results.store import STORE as STORE
 from wcll.running.estimate import Cost, estimate
 from wcll.running.execute import Load, Tasks, check_jobs, execute, unfinished
+from wcll.running.pace import now
 from wcll.running.plan import TOGETHER, Job, plan
 from wcll.running.processes import Progress, Workers, execute_in_processes
 from wcll.suites import Suite, Trial, load_suite
@@ -24,6 +26,14 @@ from wcll.suites.suite import MOST_RUNS
 from wcll.training import torch_threads
 
 Say = Callable[[str], None]
+
+
+class OutOfTimeError(Exception):
+    """There was no time for all runs; these are finished."""
+
+    def __init__(self, rows: dict[str, Row]) -> None:
+        super().__init__(f"out of time with {len(rows)} runs finished")
+        self.rows = rows
 
 
 def silent(*news: object) -> None:
@@ -43,6 +53,7 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     together: int | None = None,
     progress: Progress | None = None,
     say: Say | None = None,
+    max_time: float | None = None,
 ) -> dict[str, Row]:
     """Train what is missing of a suite, as ``wcll run`` does, and return its rows by key.
 
@@ -75,13 +86,17 @@ def run(  # noqa: PLR0913 - one argument an option of the command
         Called with the epochs of runs that are done, and their total.
     say : callable or None
         Called with a line of text: what is found in the store, and whom this waits for.
+    max_time : float or None
+        Seconds after which this should be over. What is not finished then is kept beside the store, and the next call
+        goes on with it, at the same epoch; one epoch at least is trained.
 
     Returns
     -------
     dict of str to Row
         By key, in the suite's order. ``rows[trial.key]`` is the row of one of ``suite.all_trials()``;
         :func:`wcll.report.tables.build_table` makes tables of them. Runs that are damaged in the store are not there;
-        ``say`` is told which, and how to remove them, so that they are trained again.
+        ``say`` is told which, and how to remove them, so that they are trained again. Nor are those for which there
+        was no time.
 
     Examples
     --------
@@ -98,6 +113,7 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     >>> [(row.config["lr"], row.metrics["accuracy"] > 0.5) for row in rows.values()]
     [(0.001, False), (0.01, True)]
     """
+    end = inf if max_time is None else now() + positive("max_time", max_time)
     wanted = suite if isinstance(suite, Suite) else load_suite(str(suite))
     seeds = _seeds(wanted.trials if trials is None else trials)
     with TemporaryDirectory(prefix="wcll-") as folder:
@@ -108,8 +124,12 @@ def run(  # noqa: PLR0913 - one argument an option of the command
             workers=Workers.of(device, threads, processes, memory),
             data=None if data is None else Path(data),
             together=TOGETHER if together is None else whole("together", together),
+            end=end,
         )
-        return runs.train(wanted.title, progress or silent, say or silent)
+        try:
+            return runs.train(wanted.title, progress or silent, say or silent)
+        except OutOfTimeError as error:
+            return error.rows
 
 
 def _seeds(trials: int | Sequence[int]) -> Sequence[int]:
@@ -143,9 +163,10 @@ class Runs:
     workers: Workers
     data: Path | None = None
     together: int = TOGETHER
+    end: float = inf  #: the moment at which training has to be over
 
     def train(self, title: str, progress: Progress = silent, say: Say = silent) -> dict[str, Row]:
-        """Train what the store lacks; returns the rows of all trials by key."""
+        """Train what the store lacks; returns the rows of all trials by key, or fails if time does not suffice."""
         keys = list(dict.fromkeys(trial.key for trial in self.trials))
         with torch_threads(self.workers.threads):
             jobs, left = self._jobs()
@@ -166,7 +187,12 @@ class Runs:
         rows = {row.key: row for row in store.rows(keys)}
         if damage := store.damage():
             say(damage)
-        if gone := len(keys) - len(store.finished(keys)):
+        gone = len(keys) - len(store.finished(keys))
+        if gone and self.end < inf:
+            done = f"{len(keys) - gone} of {len(keys)} runs are in {store.path}, {gone} are left"
+            say(f"out of time: {done}; the same command goes on from there")
+            raise OutOfTimeError(rows)
+        if gone:
             say(f"{gone} runs were removed from {store.path} meanwhile; the same command trains them again")
         return rows
 
@@ -209,9 +235,10 @@ class Runs:
         who = self.workers
         try:
             if who.processes > 1:
-                execute_in_processes(jobs, store.path, self._load, who, progress)
+                execute_in_processes(jobs, store.path, self._load, who, progress, self.end)
             else:
-                execute(jobs, store, tasks, who.device, memory=who.memory, progress=progress, say=say)
+                limited = partial(execute, memory=who.memory, end=self.end)
+                limited(jobs, store, tasks, who.device, progress=progress, say=say)
         except KeyboardInterrupt:
             keys = [key for job in jobs for key in job.keys]
             done = f"{len(store.finished(keys))} of {len(keys)} runs are in {store.path}"

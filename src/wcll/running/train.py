@@ -44,8 +44,8 @@ class Saves(Protocol):
     def load(self, engine: Engine, recordings: Sequence[Recording], device: torch.device) -> None:
         """Put both where they were."""
 
-    def maybe_save(self, engine: Engine, recordings: Sequence[Recording]) -> None:
-        """Save, from time to time."""
+    def after_epoch(self, engine: Engine, recordings: Sequence[Recording]) -> bool:
+        """Save from time to time; True ends a training, which is saved then."""
 
 
 def train(
@@ -60,7 +60,7 @@ def train(
     """Train jobs of equal shape in step, and record predictions after every epoch.
 
     ``plain`` trains each by a plain loop with autograd; else the fastest engine for the model and the device does.
-    ``samples`` trains on the first so many only, to measure time.
+    ``samples`` trains on the first so many only, to measure time. What ``saves`` ends early has fewer epochs.
     """
     epochs, runs = jobs[0][0].first.epochs, sum(len(job.trials) for job, _ in jobs)
     groups = [run_group(*seen).head(samples) for seen in jobs]
@@ -72,7 +72,7 @@ def train(
     progress(engine.epoch * runs)
     observers: list[Observer] = [*recorders, lambda engine: progress(runs)]
     if saves:
-        observers.append(lambda engine: saves.maybe_save(engine, recordings) if engine.epoch < epochs else None)
+        observers.append(lambda engine: saves.after_epoch(engine, recordings))
     run_epochs(engine, epochs, observers)
     for i, recording in enumerate(recordings):
         recording.parameters = engine.parameters(i)

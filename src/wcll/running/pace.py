@@ -1,0 +1,104 @@
+"""How fast runs train, and how much of them there is time for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from math import inf
+
+import torch
+
+from wcll.running.plan import RUNS_IN_STEP, Job
+
+UNWRITTEN = 60.0  #: seconds of a GPU's work that may be lost, about
+RESERVE, WRITTEN = 2.0, 1e8  #: seconds that are kept for the end, and bytes that are saved in a second
+
+
+def now() -> float:
+    """Seconds since the machine was started: all its processes count alike."""
+    return time.monotonic()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What training so many runs took, in seconds."""
+
+    runs: int
+    first: float  #: until the first epoch was over, all preparation included
+    epoch: float  #: of a later one, the longest
+
+
+class Pace:
+    """The times that training has taken so far, by the kind of job, and the moment at which it has to be over."""
+
+    def __init__(self, end: float = inf) -> None:
+        self.end = end
+        self.over = False  #: whether something was left for lack of time
+        self._begun = False
+        self._measured: dict[object, Measured] = {}
+
+    @property
+    def left(self) -> float:
+        """Seconds of training that there is time for."""
+        return self.end - RESERVE - now()
+
+    def note(self, job: Job, measured: Measured) -> None:
+        """Remember what jobs such as this one take."""
+        self._begun = True
+        self._measured[job.kind] = measured
+
+    def most(self, job: Job) -> int:
+        """How many such runs a GPU may train in step: what they do is written within a minute, and before the end."""
+        if (one := self._measured.get(job.kind)) is None:
+            return RUNS_IN_STEP
+        each = max(one.epoch * job.first.epochs / one.runs, 1e-9)
+        seconds = min(UNWRITTEN, self.left - one.first)
+        return RUNS_IN_STEP if each * RUNS_IN_STEP <= seconds else max(int(seconds / each), 1)
+
+    def time_for(self, job: Job) -> bool:
+        """Whether an epoch of a job would end in time; there is always time for the first, so that any call goes on."""
+        one = self._measured.get(job.kind)
+        if self._begun and self.left < (0.0 if one is None else one.first):
+            self.over = True
+        return not self.over
+
+    def watch(self, job: Job, runs: int, device: torch.device) -> Stopwatch | None:
+        """A watch for a training that begins, where its time matters: looking at it makes a GPU wait."""
+        matters = self.end < inf or (device.type == "cuda" and job.image)
+        return Stopwatch(self, job, runs, device) if matters else None
+
+    def ends_before(self, seconds: float) -> bool:
+        """Whether so many seconds more would be too long; says that something is left then."""
+        self.over = self.over or self.left < seconds
+        return self.over
+
+
+class Stopwatch:
+    """The epochs of one training."""
+
+    def __init__(self, pace: Pace, job: Job, runs: int, device: torch.device) -> None:
+        self.pace, self.job, self.runs, self.device = pace, job, runs, device
+        self.start = self.begun = now()
+        self.first, self.epochs = 0.0, list[float]()
+
+    def epoch_begins(self) -> None:
+        """From now on."""
+        self.begun = now()
+
+    def epoch_ends(self) -> None:
+        """Until now."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        moment = now()
+        self.epochs.append(moment - self.begun)
+        self.first = self.first or moment - self.start
+        self.pace.note(self.job, Measured(self.runs, self.first, self.expected))
+
+    @property
+    def expected(self) -> float:
+        """Seconds of an epoch; the first pays for what is prepared in it."""
+        return max(self.epochs[1:] or self.epochs)
+
+    def out_of_time(self, size: int) -> bool:
+        """Whether the next epoch, after which ``size`` bytes may have to be saved, would end too late."""
+        return self.pace.ends_before(self.expected + size / WRITTEN)
