@@ -13,8 +13,12 @@ import torch
 from small import SMALL, start
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
+from wcll.persistence import write_model
+from wcll.results import Store
+from wcll.running import checkpoint
 from wcll.running.checkpoint import Checkpoints
 from wcll.running.execute import Tasks, run_jobs
+from wcll.running.pace import Pace, now
 from wcll.running.plan import plan
 from wcll.suites import parse_suite
 
@@ -139,3 +143,79 @@ def test_killed_in_the_middle_of_a_unit(tmp_path, monkeypatch):
         assert run(["report", "small.toml", "--store", store, "--out", "t.csv"]) == 0
         tables.append(Path("t.csv").read_text())
     assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.int64, torch.float32, torch.float64])
+def test_what_is_packed_comes_back_as_it_was(dtype):
+    drawn = torch.randint(0, 200, (7, 3, 11), generator=torch.Generator().manual_seed(0)).to(dtype)
+    if dtype.is_floating_point:
+        drawn[2, 1, 3], drawn[3, 0, 0], drawn[4, 0, 0] = float("nan"), float("inf"), -0.0
+    again = checkpoint._unpacked(checkpoint._packed(drawn), list(drawn.shape), str(dtype).removeprefix("torch."))
+    assert again.dtype == dtype
+    assert again.numpy().tobytes() == drawn.numpy().tobytes()
+
+
+def test_predictions_that_hardly_change_take_hardly_any_room():
+    """Those of ten thousand images after each of a hundred epochs, of which one in a hundred changes."""
+    draw = torch.Generator().manual_seed(0)
+    first = torch.randint(0, 10, (1, 1, 10_000), generator=draw, dtype=torch.uint8)
+    other = torch.randint(0, 10, (100, 1, 10_000), generator=draw, dtype=torch.uint8)
+    predicted = torch.where(torch.rand(other.shape, generator=draw) < 0.01, other, first)
+    assert checkpoint._packed(predicted).nbytes < predicted.nbytes / 10
+
+
+def test_a_save_at_the_end_that_fails_is_one_line(tmp_path, monkeypatch, capsys):
+    """What was trained would be lost: nobody is told that the same command goes on there."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(SMALL.replace("trials = 3", "trials = 1"))
+    monkeypatch.setattr(checkpoint, "write_model", failing)
+    assert run(["run", "small.toml", "--store", "s.sqlite", "--max-time", "0.001s"]) == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("wcll: error: --store: expected a place for")
+    assert line.endswith("got gone")
+
+
+def test_what_is_finished_is_returned_although_the_rest_is_out_of_time(tmp_path):
+    """Jobs that were handed out at once need not be trained at once: memory may be short."""
+    jobs = plan([t for t in parse_suite(SMALL, "small").all_trials([0]) if t.model == "linear"], together=3)
+    tasks, pace, ended = Tasks(load_dataset), Pace(end=now() + 600), []
+
+    def progress(done):
+        ended.append(done)
+        if len([one for one in ended if one]) == 12 + 3:  # the first is finished, the second at its third epoch
+            pace.end = 0.0
+
+    checkpoints, both = Checkpoints(tmp_path / "saved"), [(job, tasks.of(job)) for job in jobs[:2]]
+    rows = run_jobs(both, CPU, progress, checkpoints=checkpoints, pace=pace)
+    assert [row.key for row in rows] == list(jobs[0].keys)
+    assert pace.over
+    assert checkpoints.begun() == [[list(jobs[1].keys)]]
+    checkpoints.clear()  # what is written by now: not what is under way
+    epochs = []
+    rows += run_jobs(both[1:], CPU, epochs.append, checkpoints=checkpoints)
+    assert epochs[0] == 3 * len(jobs[1].trials)
+    assert [row.history for row in rows] == [row.history for row in run_jobs(both, CPU)]
+
+
+@pytest.mark.parametrize("header", [[], {}, {"runs": "ab"}, {"runs": ["ab"]}, {"runs": [[1]]}, {"runs": {"a": []}}])
+def test_files_that_say_nothing_of_runs_are_of_no_use(header, tmp_path):
+    (tmp_path / "s.sqlite.checkpoints").mkdir()
+    path = tmp_path / "s.sqlite.checkpoints" / "0.safetensors"
+    write_model(path, {"x": torch.zeros(1)}, header)
+    path.with_name("1.safetensors").write_bytes(b"damaged")
+    checkpoints = Checkpoints.of_store(tmp_path / "s.sqlite")
+    assert checkpoints.begun() == []
+    with Store(tmp_path / "s.sqlite") as store:
+        checkpoints.tidy(store)
+    assert not path.parent.exists()
+
+
+def test_trainings_that_nobody_goes_on_with_are_forgotten(tmp_path):
+    (tmp_path / "s.sqlite.checkpoints").mkdir()
+    old, new = (tmp_path / "s.sqlite.checkpoints" / f"{i}.safetensors" for i in range(2))
+    for path in (old, new):
+        write_model(path, {"x": torch.zeros(1)}, {"runs": [["a"]]})
+    os.utime(old, (0, 0))
+    with Store(tmp_path / "s.sqlite") as store:
+        Checkpoints.of_store(tmp_path / "s.sqlite").tidy(store)
+    assert [path.exists() for path in (old, new)] == [False, True]
