@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import wcll
 from small import SMALL, trial
 from wcll.checks import InputError
 from wcll.cli.app import run
+from wcll.cli.stopping import begin, begun
+from wcll.cli.suites import end_of
 from wcll.results import Store
 from wcll.running import pace
 from wcll.running.pace import Measured, Pace, Stopwatch
@@ -53,7 +56,7 @@ class Clock:
         monkeypatch.setattr(_Recorder, "__call__", after)
         monkeypatch.setattr(pace, "now", lambda: self.now)
         monkeypatch.setattr("wcll.running.run.now", lambda: self.now)
-        monkeypatch.setattr("wcll.cli.suites.now", lambda: self.now)
+        monkeypatch.setattr("wcll.cli.suites.begun", lambda: self.now)
 
 
 def table(store):
@@ -104,6 +107,15 @@ def test_a_time_that_suffices_changes_nothing(folder, capsys):
     assert run(command("s.sqlite", "--max-time", "1.5h")) == 0
     assert "out of time" not in capsys.readouterr().err
     assert run(command("s.sqlite", "--max-time", "1s")) == 0  # nothing is left to do
+
+
+def test_loading_the_command_is_a_part_of_its_time(folder):
+    begin()
+    assert begun() <= end_of("10s") - 10 <= pace.now()
+    assert end_of(None) == inf
+    before = begun()
+    assert run(["methods"]) == 0
+    assert begun() > before
 
 
 def test_two_processes_stop_and_go_on(folder):

@@ -13,7 +13,7 @@ from typer.main import get_group
 
 from wcll import __version__
 from wcll.cli.messages import tell
-from wcll.cli.stopping import STOPPED, stop_in_order
+from wcll.cli.stopping import STOPPED, begin, stop_in_order
 from wcll.errors import InputError
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
@@ -76,6 +76,7 @@ def _options(
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
+    begin()
     try:
         code = app(arguments or ["--help"], prog_name="wcll", standalone_mode=False)
     except InputError as error:

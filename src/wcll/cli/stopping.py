@@ -1,13 +1,27 @@
-"""Ctrl-C while a command is still loaded: nothing is under way that would have to be tidied up."""
+"""Ctrl-C while a command is still loaded: nothing is under way that would have to be tidied up. And when it began."""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from types import FrameType
 
 STOPPED = 130  #: what shells call a command that Ctrl-C ended
+
+
+_begun = [time.monotonic()]
+
+
+def begin() -> None:
+    """A command begins now; loading it, which may take seconds, is a part of its time."""
+    _begun[0] = time.monotonic()
+
+
+def begun() -> float:
+    """When the command began, in seconds since the machine was started."""
+    return _begun[0]
 
 
 def stop_at_once() -> None:

@@ -15,12 +15,12 @@ from wcll.checks import choice
 from wcll.cli.data import DataOption
 from wcll.cli.messages import show, tell
 from wcll.cli.output import byte_size, console, duration, grid, progress_bar, time_span, write_file
+from wcll.cli.stopping import begun
 from wcll.report.cells import Cell
 from wcll.report.formats import caption, to_csv, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import Table, build_table
 from wcll.results import Row, Store
-from wcll.running.pace import now
 from wcll.running.plan import TOGETHER
 from wcll.running.processes import MOST_WORKERS, Workers
 from wcll.running.run import STORE, Forecast, OutOfTimeError, Runs
@@ -116,8 +116,8 @@ def workers(device: str, threads: int, processes: int | None, memory: str | None
 
 
 def end_of(max_time: str | None) -> float:
-    """The moment at which a command that begins now has to be over."""
-    return inf if max_time is None else now() + time_span("--max-time", max_time)
+    """The moment at which the command has to be over."""
+    return inf if max_time is None else begun() + time_span("--max-time", max_time)
 
 
 def train_missing(title: str, trials: Sequence[Trial], work: Work) -> dict[str, Row]:
