@@ -190,7 +190,7 @@ def fails(arguments, capsys):
     """The one line of an error."""
     assert run(arguments) == 2
     *progress, message = capsys.readouterr().err.splitlines(keepends=True)
-    assert all(line.endswith(" left\n") for line in progress)
+    assert all(line.endswith((" left\n", ": 100 %\n")) for line in progress)
     assert message.startswith("wcll: error: ")
     return message
 

@@ -54,3 +54,10 @@ def test_a_very_long_first_step_is_told_without_an_estimate(clock, capsys):
     clock[0] += 30.0
     report(2, 100)
     assert seconds_left(capsys.readouterr().err) == 98 * 30 // 60 * 60
+
+
+def test_what_is_done_in_one_step_is_told(clock, capsys):
+    report = _lines("train-images-idx3-ubyte.gz")
+    report(0, 100)
+    report(100, 100)
+    assert capsys.readouterr().err == "train-images-idx3-ubyte.gz: 100 %\n"

@@ -113,7 +113,7 @@ def _lines(what: str) -> Callable[[int, int], None]:
             begun = (now, done)
         elif first is None and done != begun[1]:
             first, next_time, next_tenth = (now, done), now + FIRST_LINE, tenth + 1
-            if now - begun[0] > NEXT_LINE:
+            if done == total or now - begun[0] > NEXT_LINE:
                 tell(f"{what}: {100 * done // total} %")
         elif first is not None and (tenth >= next_tenth or now >= next_time):
             next_time, next_tenth = now + NEXT_LINE, tenth + 1
