@@ -1,6 +1,7 @@
 r"""Which protocols the printed numbers do not exclude, and in how many of them a claim on mean accuracies holds.
 
-The rule was written down before any claim was asked of it. A protocol of the search that could be run in every setting
+The margin was set after seeing how many protocols one and two standard errors leave, before claims were asked.
+A protocol of the search that could be run in every setting
 *fits* if its mean absolute distance from the numbers printed for WCLL, or from all printed numbers, is at most
 :data:`MARGIN` standard errors above the smallest. With s_c the sign of a difference, a distance is
 :math:`d = \mathrm{mean}_c\, s_c (m_c - \mathrm{printed}_c)`, so its standard error over n trials is
