@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -234,6 +235,31 @@ def test_control_c_while_workers_start_is_left_to_their_parent(folder, monkeypat
     assert "Traceback" not in error
     assert psutil.wait_procs(both, timeout=60)[1] == []
     assert heeded == [False, False]  # else each would show a traceback of its own
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals can't be sent to a thread")
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_control_c_that_another_thread_takes_waits_until_workers_are_started(kind):
+    before = signal.signal(kind, signal.default_int_handler)
+    over, started = threading.Event(), []
+    other = threading.Thread(target=over.wait)
+    other.start()
+
+    def begin():
+        with processes._deaf_to_control_c():
+            signal.pthread_kill(other.ident, kind)
+            time.sleep(0.1)
+            started.append("a worker")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            begin()
+        assert signal.getsignal(kind) is signal.default_int_handler
+    finally:
+        signal.signal(kind, before)
+        over.set()
+        other.join()
+    assert started == ["a worker"]
 
 
 def test_cores_of_a_container(monkeypatch, tmp_path):

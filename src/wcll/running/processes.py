@@ -14,6 +14,7 @@ from math import ceil
 from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 
 import torch
 
@@ -113,16 +114,40 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _deaf_to_control_c() -> Iterator[None]:
-    """Ctrl-C is heard when this is over; processes that are started meanwhile never hear it, from their first line."""
-    if not hasattr(signal, "pthread_sigmask"):
+    """Ctrl-C is heard when this is over; processes that are started meanwhile never hear it, from their first line.
+
+    Blocking it is for them. Here it isn't enough, as any other thread of this process may take it, and it would end
+    this one between the start of a process and its entry in the list of those to end.
+    """
+    with _heard_later(signal.SIGINT, signal.SIGTERM):
+        if not hasattr(signal, "pthread_sigmask"):
+            yield
+            return
+        resource_tracker.ensure_running()  # it would open the ears of whoever starts it
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _heard_later(*kinds: signal.Signals) -> Iterator[None]:
+    """What Python does at these signals, it does at the end."""
+    if threading.current_thread() is not threading.main_thread():  # which is the one that handles them
         yield
         return
-    resource_tracker.ensure_running()  # it would open the ears of whoever starts it
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    came: list[tuple[int, FrameType | None]] = []
+    handlers = {kind: handler for kind in kinds if callable(handler := signal.getsignal(kind))}
+    for kind in handlers:
+        signal.signal(kind, lambda *signalled: came.append(signalled))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for kind, handler in handlers.items():
+            signal.signal(kind, handler)
+        for number, frame in came:
+            handlers[signal.Signals(number)](number, frame)
 
 
 def _begin() -> None:
