@@ -268,9 +268,22 @@ def test_a_grid_takes_the_place_of_a_setting(tmp_path):
     assert {trial.batch_size for trial in suite.all_trials([0])} == {32, 64}
 
 
+def test_an_extended_suite_keeps_the_rows_that_are_asked_for(tmp_path):
+    own = 'extends = "table2"\nkeep = ["wcll", "pc"]\n[[rows]]\nloss = "scarce"\n'
+    suite = load_suite(written(tmp_path, own=own))
+    assert [row.title for row in suite.rows] == ["pc", "wcll", "scarce"]
+    whole = {trial.key for trial in load_suite("table2").all_trials([0])}
+    assert sum(trial.key in whole for trial in suite.all_trials([0])) == 2 * 6 * 4
+
+
 @pytest.mark.parametrize(
     ("own", "message"),
     [
+        ('keep = ["pc"]\n[[rows]]\nloss = "pc"', "own.toml, line 1: keep: expected titles of rows of the suite that is extended"),
+        ('extends = "table2"\nkeep = "pc"', "own.toml, line 2: keep: expected titles of rows .* got 'pc'"),
+        ('extends = "table2"\nkeep = []', "own.toml, line 2: keep: expected titles of rows"),
+        ('extends = "table2"\nkeep = ["wcl"]', "own.toml, line 2: keep: expected one of 'pc', .*did you mean 'wcll'"),
+        ('extends = "table2"\nkeep = [3]', "own.toml, line 2: keep: expected one of"),
         ('extends = 3', "own.toml, line 1: extends: expected the name of a suite, or a .toml file, got 3"),
         ('title = "x"\nextends = "tabel2"', "own.toml, line 2: suite: expected one of .* did you mean 'table2'"),
         ('extends = "no.toml"', "own.toml, line 1: suite: expected a file, got .*no.toml, which does not exist"),

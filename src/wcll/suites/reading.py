@@ -14,7 +14,7 @@ from wcll.suites.suite import MOST_RUNS, Axis, Settings, Suite, TableSpec
 from wcll.suites.toml_lines import Lines, Section
 from wcll.suites.trial import SETTINGS, TUNABLE, read_setting
 
-PARTS = ("extends", "title", "about", "trials", "settings", "grid", "columns", "rows", "tables")
+PARTS = ("extends", "keep", "title", "about", "trials", "settings", "grid", "columns", "rows", "tables")
 SELECTIONS = ("last", "label-free", "oracle")
 
 
@@ -23,7 +23,21 @@ class Reader:
 
     def __init__(self, plain: dict[str, Any], lines: Lines, name: str, base: Suite | None = None) -> None:
         self.plain, self.lines, self.name = plain, lines, name
-        self.base = base or Suite("", "", "", 1, {}, {}, (), (), ())
+        self.whole_base = base or Suite("", "", "", 1, {}, {}, (), (), ())
+
+    @cached_property
+    def base(self) -> Suite:
+        """The suite that is extended, with those of its rows that ``keep`` names."""
+        base = self.whole_base
+        with self.lines.at((), "keep"):
+            names = self.plain.get("keep")
+            if names is None:
+                return base
+            if not isinstance(names, list) or not names or not self.plain.get("extends"):
+                raise InputError("keep", "titles of rows of the suite that is extended", repr(names))
+            for name in names:
+                choice("keep", name, [row.title for row in base.rows])
+            return replace(base, rows=tuple(row for row in base.rows if row.title in names))
 
     @cached_property
     def suite(self) -> Suite:
