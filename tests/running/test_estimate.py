@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -32,3 +34,28 @@ def test_preparation_is_not_counted_for_every_epoch(monkeypatch, prepare, record
     monkeypatch.setattr(estimate.time, "perf_counter", lambda: now[0])
     cost = estimate.estimate([job], tasks, CPU)
     assert cost.seconds == pytest.approx(prepare + record + 100 * (steps * step + look), rel=0.01)
+
+
+def test_networks_for_images_are_measured_once_by_few_samples(monkeypatch):
+    """On a CPU a step of all runs would take minutes: one run's step of few samples tells what a sample costs."""
+    now, sample, asked = [0.0], 0.01, []
+    runs = [trial(model="cnn9", loss=loss, epochs=100, batch_size=64) for loss in ("wcll", "pc")]
+    jobs = [Job(tuple(runs)), Job(tuple(replace(run, p=3.0, imbalance="eq6", minority=(0,)) for run in runs))]
+
+    def train(jobs, device, *, progress=lambda done: None, samples):
+        ((job, _),) = jobs
+        asked.append((len(job.trials), samples))
+        now[0] += 7  # which preparation takes
+        progress(0)
+        for _ in range(job.first.epochs):
+            now[0] += samples * sample
+            progress(1)
+
+    monkeypatch.setattr(estimate, "train", train)
+    monkeypatch.setattr(estimate.time, "perf_counter", lambda: now[0])
+    tasks = Tasks(load_dataset)
+    cost = estimate.estimate(jobs, tasks, CPU)
+    assert asked == [(1, 32), (1, 96)]
+    views = [tasks.of(job).view for job in jobs]
+    each = [len(view.data.x) + (len(view.unlabelled) + len(view.valid.x)) / 3 for view in views]
+    assert cost.seconds == pytest.approx(2 * 100 * sample * sum(each), rel=0.01)

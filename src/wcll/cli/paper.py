@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +15,23 @@ from wcll.checks import InputError, choice
 from wcll.cli.data import DataOption
 from wcll.cli.messages import tell
 from wcll.cli.output import console, grid, write_file
-from wcll.cli.suites import Device, DryRun, MaxTime, Memory, Trials, Work, end_of, shown, train_missing, workers
+from wcll.cli.suites import (
+    UNFINISHED,
+    Device,
+    DryRun,
+    MaxTime,
+    Memory,
+    Trials,
+    Work,
+    end_of,
+    shown,
+    train_missing,
+    train_until,
+    workers,
+)
 from wcll.evaluation import METRICS
 from wcll.paper import search
+from wcll.paper.images import FACTORS, IMAGES, Growing, stages
 from wcll.paper.named import NAMED, named_suite
 from wcll.paper.page import figure3, render_report
 from wcll.paper.part import Part, mean_absolute
@@ -25,12 +39,14 @@ from wcll.paper.published import show_name
 from wcll.paper.reproduction import read_reproduction
 from wcll.paper.result_files import keys_of, make_part, write_part
 from wcll.results import Row
+from wcll.running.pace import now
 from wcll.running.processes import MOST_WORKERS
 from wcll.suites import Suite, Trial, load_suite
+from wcll.suites.settings import LARGEST
 
 STORE = Path("wcll-paper.sqlite")
 RESULTS = Path("results/paper")
-#: What can be run, and what it is; "all" is all of it but the search and the other protocols.
+#: What can be run, and what it is; "all" is all of it on MNIST, but the search and the other protocols.
 SUITES = {
     "table2": "One imbalanced class.",
     "table3": "Two imbalanced classes.",
@@ -43,22 +59,61 @@ SUITES = {
     "sizes": "WCLL with fewer and more images.",
     "family": "Forward correction, and the choice of rates, where what they are told of labels is wrong.",
 }
+#: The suites of a part, where they are not the one of its name: a suite is about one data set.
+DATASETS = {
+    "table2": ("table2", "table2-cifar10", "table2-tiny-imagenet"),
+    "table3": ("table3", "table3-cifar10"),
+    "table4": ("table4", "table4-cifar10"),
+}
 
 app = typer.Typer(help="The paper's experiments: every published number beside ours.", rich_markup_mode=None)
 
+STAGE = 60.0  #: seconds that must be left for another stage to begin, which may have to compile networks
+ONLY_HELP = "One data set, such as cifar10 (tables 2 to 4 without it: mnist, as networks for images take a GPU)."
+EPOCHS_HELP = "Fewer epochs than the paper's 100, for a try."
 STORE_HELP = "Where runs are kept; a stopped command goes on from there."
 PROCESSES_HELP = "Processes on this machine's CPU (default: one a core; one on a GPU)."
-Action = Callable[[int | None, str | None, Work, Path | None], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user wants of some suites."""
+
+    trials: int | None
+    only: str | None
+    epochs: int | None
+    folder: Path | None  #: of result files
+
+    def suites(self, *some: Suite, usual: str | None = None) -> list[Suite]:
+        """Those that are about the data set that is asked for, with so many trials and epochs."""
+        only = self.only or usual
+        if only is not None:
+            choice("--only", only, sorted({str(suite.settings["dataset"]) for suite in some}))
+        settings = {} if self.epochs is None else {"epochs": self.epochs}
+        return [
+            replace(suite, trials=self.trials or suite.trials, settings=suite.settings | settings)
+            for suite in some
+            if only in (None, suite.settings["dataset"])
+        ]
+
+    def command(self, name: str, suite: Suite | None = None) -> str:
+        """The command that makes a result file."""
+        about = f" --only {suite.settings['dataset']}" if suite is not None and suite.name != name else ""
+        return f"wcll paper {name}{about}" + (f" --trials {self.trials}" if self.trials else "")
+
+
+Action = Callable[[Asked, Work], None]
 
 
 def _command(action: Action) -> Callable[..., None]:
     """A command that runs something: all of them have the same options."""
 
-    def command(
+    def command(  # noqa: PLR0913 - one argument an option
         store: Annotated[Path, typer.Option(help=STORE_HELP)] = STORE,
         data: DataOption = None,
         trials: Trials = None,
-        only: Annotated[str | None, typer.Option(help="Only the columns of this data set, such as mnist.")] = None,
+        epochs: Annotated[int | None, typer.Option(help=EPOCHS_HELP, min=1, max=LARGEST)] = None,
+        only: Annotated[str | None, typer.Option(help=ONLY_HELP)] = None,
         device: Device = "auto",
         processes: Annotated[int | None, typer.Option(help=PROCESSES_HELP, min=1, max=MOST_WORKERS)] = None,
         memory: Memory = None,
@@ -68,58 +123,91 @@ def _command(action: Action) -> Callable[..., None]:
     ) -> None:
         if results is not None:
             _check_folder(results)
+            if epochs is not None:
+                raise InputError("--epochs", "none with --results", epochs, "result files are of the paper's epochs")
         work = Work(store, data, workers(device, 1, processes, memory), dry_run, end=end_of(max_time))
-        action(trials, only, work, results)
+        action(Asked(trials, only, epochs, results), work)
 
     return command
 
 
-def _run_suites(names: Sequence[str]) -> Action:
-    """Train what is missing of some suites at once, print each beside the paper, and write result files."""
+def _run_suites(*parts: str, usual: str | None = "mnist") -> Action:
+    """Train what is missing of some parts at once, print each beside the paper, and write result files."""
 
-    def action(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
-        suites = [_restricted(load_suite(name), only) for name in names]
-        wanted = [trial for suite in suites for trial in suite.all_trials(range(trials or suite.trials))]
+    def action(asked: Asked, work: Work) -> None:
+        names = [name for part in parts for name in DATASETS.get(part, (part,))]
+        suites = asked.suites(*map(load_suite, names), usual=usual)
+        wanted = [trial for suite in suites for trial in suite.all_trials()]
         title = suites[0].title if len(suites) == 1 else "The paper"
         rows = _all_rows(title, wanted, work)
         for suite in suites if rows else ():
-            count = trials or suite.trials
-            part = make_part(suite, count, [rows[key] for key in keys_of(suite, count)], _made_by(suite.name, trials))
+            name = suite.name.partition("-")[0]
+            keys = keys_of(suite, suite.trials)
+            part = make_part(suite, suite.trials, [rows[key] for key in keys], asked.command(name, suite))
             print_part(part)
-            if folder is not None:
-                write_part(part, folder / f"{suite.name}.json")
+            if asked.folder is not None:
+                write_part(part, asked.folder / f"{suite.name}.json")
 
     return action
 
 
-def _run_protocols(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
+def _run_images(asked: Asked, work: Work) -> None:
+    """Stage by stage, so that every cell has a number before any has two; what is finished is in the result files."""
+    suites = asked.suites(*map(load_suite, (FACTORS, *IMAGES)))
+    growing, begun, over = Growing(suites, asked.folder), False, False
+    first = [replace(suite, trials=1) for suite in suites if suite.name == FACTORS]
+    for stage in (*stages(first), *stages([suite for suite in suites if suite.name != FACTORS])):
+        if not (wanted := growing.missing(stage)):
+            continue
+        if begun and work.end - now() < STAGE:
+            tell("out of time: the same command goes on from here")
+            over = True
+            break
+        begun = True
+        rows, over = train_until(stage.title, wanted, work)
+        for part in growing.add(rows, asked.command("images")):
+            if asked.folder is not None:
+                write_part(part, asked.folder / f"{part.suite.name}.json", partial=True)
+        if over:
+            break
+    for part in () if work.dry_run else growing.parts.values():
+        print_part(part)
+    if over:
+        raise typer.Exit(UNFINISHED)
+
+
+def _run_protocols(asked: Asked, work: Work) -> None:
     """One protocol after the other, so that what is finished is kept whatever happens to the rest."""
-    for name in NAMED:
-        suite = _restricted(named_suite(name), only)
-        count = trials or suite.trials
-        rows = _all_rows(suite.title, list(suite.all_trials(range(count))), work)
-        if rows and folder is not None:
-            part = make_part(suite, count, [rows[key] for key in keys_of(suite, count)], _made_by("protocols", trials))
-            write_part(part, folder / f"{name}.json")
+    for suite in asked.suites(*map(named_suite, NAMED)):
+        rows = _all_rows(suite.title, list(suite.all_trials()), work)
+        if rows and asked.folder is not None:
+            keys = keys_of(suite, suite.trials)
+            part = make_part(suite, suite.trials, [rows[key] for key in keys], asked.command("protocols"))
+            write_part(part, asked.folder / f"{suite.name}.json")
 
 
-def _run_search(trials: int | None, only: str | None, work: Work, folder: Path | None) -> None:
+def _run_search(asked: Asked, work: Work) -> None:
     """Train what is missing of the search, print what fits best, and write its result file."""
-    base = _restricted(search.base_suite(), only)
-    rows = _all_rows(base.title, search.search_trials(base, trials or base.trials), work)
+    (base,) = asked.suites(search.base_suite())
+    rows = _all_rows(base.title, search.search_trials(base, base.trials), work)
     if not rows:
         return
-    found = search.measure(base, trials or base.trials, rows)
+    found = search.measure(base, base.trials, rows)
     for fit in found.ranked[: search.MOST]:
         one = fit.protocol
         console().print(f"{fit.distance:5.1f}  {one.loss}; {one.generator}, {one.size}; {one.lr:g}, {one.epoch} epoch")
-    if folder is not None:
-        search.write_search(found, _made_by(search.NAME, trials), folder / f"{search.NAME}.json")
+    if asked.folder is not None:
+        search.write_search(found, asked.command(search.NAME), asked.folder / f"{search.NAME}.json")
 
 
 for _name, _help in SUITES.items():
-    app.command(_name, help=_help)(_command(_run_suites([_name])))
-app.command("all", help="All of the above.")(_command(_run_suites(list(SUITES))))
+    app.command(_name, help=_help)(_command(_run_suites(_name)))
+app.command("all", help="All of the above on MNIST.")(_command(_run_suites(*SUITES)))
+app.command(
+    "images",
+    help="All of it on CIFAR-10 and Tiny-ImageNet: what the paper leaves open, then every cell once at one rate, then "
+    "at the other, before any cell gets a second trial. What the result files have is not run again (take a GPU).",
+)(_command(_run_images))
 app.command(
     "protocols",
     help="All methods under other readings of the paper, one for each way to draw labels (many runs: take a GPU).",
@@ -155,19 +243,6 @@ def _all_rows(title: str, trials: Sequence[Trial], work: Work) -> dict[str, Row]
         remedy = "they are trained when the command is given again, damaged ones when they are removed"
         raise InputError("--store", f"all runs of {title}", f"{len(lacking)} missing", remedy)
     return rows
-
-
-def _restricted(suite: Suite, only: str | None) -> Suite:
-    """A suite, or those of its columns that are about one data set."""
-    if only is None:
-        return suite
-    datasets = {column.title: str((suite.settings | column.settings)["dataset"]) for column in suite.columns}
-    choice("--only", only, sorted(set(datasets.values())))
-    return replace(suite, columns=tuple(column for column in suite.columns if datasets[column.title] == only))
-
-
-def _made_by(name: str, trials: int | None) -> str:
-    return f"wcll paper {name}" + (f" --trials {trials}" if trials else "")
 
 
 def _check_folder(folder: Path) -> None:

@@ -125,15 +125,23 @@ def train_missing(title: str, trials: Sequence[Trial], work: Work) -> dict[str, 
 
     If there is no time for all, the command ends here.
     """
+    rows, over = train_until(title, trials, work)
+    if over:
+        raise typer.Exit(UNFINISHED)
+    return rows
+
+
+def train_until(title: str, trials: Sequence[Trial], work: Work) -> tuple[dict[str, Row], bool]:
+    """The same; whether time was over before all were trained is said beside the rows that there are."""
     runs = Runs(trials, work.store, work.workers, work.data, work.together, work.end)
     if work.dry_run:
         _print_forecast(title, runs.forecast(), work.store)
-        return {}
+        return {}, False
     try:
         with progress_bar("training") as progress:
-            return runs.train(title, progress, tell)
-    except OutOfTimeError:
-        raise typer.Exit(UNFINISHED) from None
+            return runs.train(title, progress, tell), False
+    except OutOfTimeError as error:
+        return error.rows, True
 
 
 def print_tables(suite: Suite, rows: dict[str, Row], seeds: Sequence[int]) -> None:

@@ -49,11 +49,38 @@ def made_of(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def write_part(part: Part, path: Path) -> None:
-    """One run a line."""
+def grown(known: Part | None, suite: Suite, rows: Mapping[str, Row], command: str) -> Part | None:
+    """What is known of a suite and what is new of it among ``rows``; ``known`` itself if nothing is."""
+    runs = {} if known is None else dict(known.runs)
+    wanted = keys_of(suite, suite.trials)
+    new = [rows[key] for key in wanted if key in rows and key not in runs]
+    if not new:
+        return known
+    runs |= {row.key: keep(row, curve=suite.name in CURVES) for row in new}
+    trials = 1 + max(trial.seed for trial in suite.all_trials() if trial.key in rows)
+    made = {"command": command, **made_of(new)}
+    if known is None:
+        return Part(suite, trials, runs, made)
+    return Part(suite, max(trials, known.trials), runs, _joined(known.made, made))
+
+
+def _joined(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """How runs were made that were made in several parts."""
+    texts = {name: ", ".join(sorted({*before[name].split(", "), *now[name].split(", ")} - {""})) for name in MADE}
+    return {
+        "command": now["command"],
+        **texts,
+        "seconds": round(before["seconds"] + now["seconds"], 1),
+        "data": sorted({*before["data"], *now["data"]}),
+    }
+
+
+def write_part(part: Part, path: Path, *, partial: bool = False) -> None:
+    """One run a line; all of them, unless a part will do."""
     name, keys = part.suite.name, keys_of(part.suite, part.trials)
-    if lacking := [key for key in keys if key not in part.runs]:
+    if (lacking := [key for key in keys if key not in part.runs]) and not partial:
         raise InputError("--results", f"all {len(keys)} runs of {name}", f"{len(lacking)} missing")
+    keys = [key for key in keys if key in part.runs]
     head = {"suite": name, "version": version(keys), "trials": part.trials, "made": part.made, "fields": FIELDS}
     write_lines(path, head, "runs", [part.runs[key].to_list() for key in keys])
 
@@ -75,8 +102,8 @@ def write_lines(path: Path, head: Mapping[str, Any], name: str, lines: Iterable[
         draft.write_text(text, encoding="utf-8")
 
 
-def read_part(path: Path, suite: Suite) -> Part:
-    """The results of a suite; runs of another version of it are refused.
+def read_part(path: Path, suite: Suite, *, partial: bool = False) -> Part:
+    """The results of a suite; runs of another version of it are refused, and so is a part of them unless it will do.
 
     Rows that were added to the suite since, of which there is no run at all, are named and left out.
     """
@@ -85,6 +112,10 @@ def read_part(path: Path, suite: Suite) -> Part:
         trials, runs, made = trials_of(path, plain), [Kept.from_list(run) for run in plain["runs"]], read_made(plain)
     keys = [run.key for run in runs]
     known = set(keys)
+    if partial:
+        wanted = keys_of(suite, trials)
+        check_version(path, suite.name, keys, plain, [key for key in wanted if key in known])
+        return Part(suite, trials, dict(zip(keys, runs, strict=True)), made)
     new = [row for row in suite.rows if not any(trial.key in known for trial in _first_trials(suite, row))]
     there = replace(suite, rows=tuple(row for row in suite.rows if row not in new))
     check_version(path, suite.name, keys, plain, keys_of(there, trials))

@@ -15,7 +15,10 @@ from wcll.running.memory import check_job, need_of
 from wcll.running.plan import Job
 from wcll.running.train import train
 
+CPU = torch.device("cpu")
 FIRST, STEPS = 5, 10  # steps of a short epoch, in which a GPU records them, and more of a longer one
+SLOW = 32  # samples of a step of networks for images on a CPU: 256 take seconds
+FORWARD = 1 / 3  # of a step's time is what a prediction of as many samples takes
 
 
 @dataclass(frozen=True)
@@ -31,19 +34,34 @@ def estimate(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> Cost:
     """Measure one job of each kind (everything but the seed alike) and scale it up."""
     measured: dict[object, tuple[float, int]] = {}
     total, largest = 0.0, 0
+    samples: dict[object, float] = {}  # seconds of one, for networks for images on a CPU, by the kind of job
     for job in jobs:
         kind = tuple(replace(trial, seed=0) for trial in job.trials)
         if kind not in measured:
-            measured[kind] = _measure(job, tasks, device)
+            view = tasks.of(job).view
+            check_job(job, view)
+            slow = job.image and device.type == "cpu"
+            seconds = _slow(job, view, samples) if slow else _measure(job, view, device)
+            measured[kind] = seconds, need_of(job, view, device).of(len(job.trials))
         total += measured[kind][0]
         largest = max(largest, measured[kind][1])
     return Cost(total, largest, str(provenance(device)["device"]))
 
 
-def _measure(job: Job, tasks: Tasks, device: torch.device) -> tuple[float, int]:
-    """Seconds and bytes of a job, from two trainings of two epochs that differ in their number of steps."""
-    view = tasks.of(job).view
-    check_job(job, view)
+def _slow(job: Job, view: View, samples: dict[object, float]) -> float:
+    """Seconds of a job whose runs take turns: a few steps of one run are enough for all jobs of its kind."""
+    if job.kind not in samples:
+        batch = min(SLOW, job.first.batch_size, len(view.data.x) // 3)
+        short = Job((replace(job.first, epochs=2, batch_size=batch),))
+        looked = replace(view, unlabelled=view.unlabelled[:1], valid=None)
+        (_, brief), (_, longer) = (_timed(short, looked, CPU, n * batch) for n in (1, 3))
+        samples[job.kind] = max(longer - brief, 0.0) / (2 * batch)
+    looks = len(view.unlabelled) + (0 if view.valid is None else len(view.valid.x))
+    return len(job.trials) * job.first.epochs * (len(view.data.x) + FORWARD * looks) * samples[job.kind]
+
+
+def _measure(job: Job, view: View, device: torch.device) -> float:
+    """Seconds of a job, from two trainings of two epochs that differ in their number of steps."""
     short = Job(tuple(replace(trial, epochs=2) for trial in job.trials))
     batch = min(job.first.batch_size, len(view.data.x))
     steps = len(view.data.x) // batch
@@ -51,8 +69,7 @@ def _measure(job: Job, tasks: Tasks, device: torch.device) -> tuple[float, int]:
     most = min(few + STEPS, steps)
     (_, brief), (prepared, longer) = (_timed(short, view, device, count * batch) for count in (few, most))
     step = max(longer - brief, 0.0) / max(most - few, 1)
-    seconds = prepared + job.first.epochs * (brief + (steps - few) * step)
-    return seconds, need_of(job, view, device).of(len(job.trials))
+    return prepared + job.first.epochs * (brief + (steps - few) * step)
 
 
 def _timed(job: Job, view: View, device: torch.device, samples: int) -> tuple[float, float]:

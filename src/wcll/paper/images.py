@@ -1,0 +1,70 @@
+"""The paper on images: which suites there are, and in which order the scarce time of a GPU goes to their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from wcll.paper.part import Part
+from wcll.paper.result_files import grown, read_part
+from wcll.results import Row
+from wcll.suites import Suite, Trial
+
+FACTORS = "factors-cifar10"  #: what the paper leaves open, which comes before everything else
+IMAGES = ("table2-cifar10", "table3-cifar10", "table4-cifar10", "table2-tiny-imagenet")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Runs that come before all later ones: of each suite one trial of every cell with one combination of its grid."""
+
+    title: str
+    trials: Mapping[str, Sequence[Trial]]  #: by the name of the suite
+
+
+def stages(suites: Sequence[Suite]) -> Iterator[Stage]:
+    """Every cell of all suites once at one rate, then at the next one, before any cell gets a second trial."""
+    for seed in range(max((suite.trials for suite in suites), default=0)):
+        there = [suite for suite in suites if seed < suite.trials]
+        cells = {
+            suite.name: [suite.candidates(*cell, seed) for cell in product(suite.columns, suite.rows)]
+            for suite in there
+        }
+        for i in range(max(len(runs) for some in cells.values() for runs in some)):
+            chosen = {name: [runs[i] for runs in some if i < len(runs)] for name, some in cells.items()}
+            rates = sorted({trial.lr for some in chosen.values() for trial in some})
+            yield Stage(f"Images, trial {seed + 1} at {', '.join(f'{lr:g}' for lr in rates)}", chosen)
+
+
+class Growing:
+    """Results of suites that are run in many parts: what result files have is not run again, what is new is added."""
+
+    def __init__(self, suites: Sequence[Suite], folder: Path | None) -> None:
+        self.suites, self.folder = suites, folder
+        self.parts: dict[str, Part] = {}
+        for suite in suites:
+            if folder is not None and (path := folder / f"{suite.name}.json").exists():
+                self.parts[suite.name] = read_part(path, suite, partial=True)
+
+    def missing(self, stage: Stage) -> list[Trial]:
+        """Those of its runs that some suite lacks, each once."""
+        lacking = [
+            trial
+            for name, trials in stage.trials.items()
+            for trial in trials
+            if name not in self.parts or trial.key not in self.parts[name].runs
+        ]
+        return list(dict.fromkeys(lacking))
+
+    def add(self, rows: Mapping[str, Row], command: str) -> list[Part]:
+        """Take in finished runs; returns the parts that have got some."""
+        found = []
+        for suite in self.suites:
+            known = self.parts.get(suite.name)
+            part = grown(known, suite, rows, command)
+            if part is not None and part is not known:
+                self.parts[suite.name] = part
+                found.append(part)
+        return found
