@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from wcll.paper.claims import judge_all
 from wcll.paper.findings import contradictions, findings
 from wcll.paper.fitting import MARGIN
+from wcll.paper.images import FACTORS
 from wcll.paper.named import NAMED
 from wcll.paper.part import CLOSE, Beside, Part, mean_absolute
-from wcll.paper.published import show_name
+from wcll.paper.published import find, published, show_name
 from wcll.paper.reproduction import LATER, TABLES, Reproduction
 from wcll.paper.search import CHOSEN, GENERATORS, SIZES
 from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
@@ -19,6 +21,8 @@ from wcll.report.figures import curves_panel, sheet
 from wcll.report.render import render
 from wcll.report.tables import pick_all, told_notes
 
+#: Tables of the suite of factors, beside that of the last epoch at the rate of all tables.
+FACTOR_TABLES = ("last epoch at 5e-6", "best epoch by TEST at 5e-5", "best epoch by TEST at 5e-6")
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes
 VERDICTS = {HOLDS: "hold", FAILS: "do not hold", DEPENDS: "depend on what the paper does not say", UNTOLD: UNTOLD}
 
@@ -29,18 +33,18 @@ def render_report(found: Reproduction, ending: str) -> str:
 
 
 def figure3(found: Reproduction) -> str:
-    """Figure 3's panels of MNIST as one SVG file."""
-    figure = found.parts["figure3"]
-    names = [show_name(method) for method in figure.methods]
-    return sheet("Accuracy on the imbalanced class by epoch, mean and standard deviation", _panels(figure), names)
+    """Figure 3's panels as one SVG file."""
+    names = [show_name(method) for method in found.parts["figure3"].methods]
+    return sheet("Accuracy on the imbalanced class by epoch, mean and standard deviation", all_panels(found), names)
 
 
 def contents(found: Reproduction) -> dict[str, Any]:
     """All that a template shows."""
     claims, figure, fits = judge_all(found), found.parts["figure3"], found.fits
     shown = [found.parts[name] for name in (*TABLES, "bases", "sizes", *LATER) if name in found.parts]
+    images = [part for name, part in found.images.items() if name != FACTORS]
     return {
-        "title": "Does the paper hold? WCLL on MNIST",
+        "title": "Does the paper hold?",
         "claims": claims,
         "verdicts": [(text, sum(claim.verdict == kind for claim in claims)) for kind, text in VERDICTS.items()],
         "findings": findings(found),
@@ -48,19 +52,28 @@ def contents(found: Reproduction) -> dict[str, Any]:
         "numbers": headline(found),
         "shade": _shade,
         "name": show_name,
-        "tables": [_about(part) for part in shown],
+        "tables": [_about(part) for part in (*shown, *images)],
+        "images": images,
+        "factors": found.images.get(FACTORS),
+        "looks": ("paper", *FACTOR_TABLES),
+        "factors_printed": [find(2, "cifar10", 5.0, "0", method) for method in ("log", "wcll")],
         "costs": found.selection_costs,
         "fits": fits,
         "margin": MARGIN,
         "named": NAMED,
         "run": found.named,
-        "panels": _panels(figure),
+        "panels": all_panels(found),
         "figure": figure,
         "search": found.search,
         "chosen": CHOSEN,
         "generators": GENERATORS,
         "sizes": SIZES,
-        "made": [*found.parts.values(), *found.named.values(), *([found.search] if found.search else [])],
+        "made": [
+            *found.parts.values(),
+            *found.images.values(),
+            *found.named.values(),
+            *([found.search] if found.search else []),
+        ],
     }
 
 
@@ -69,7 +82,9 @@ def headline(found: Reproduction) -> dict[str, Any]:
     fitted = [one for one in found.beside if one.printed.method == "wcll"]
     others = [one for one in found.beside if one.printed.method != "wcll"]
     return {
-        "published": len(found.beside) + len(found.missing),
+        "published": len(published()),
+        "on_images": sum(len(part.beside) for part in found.images.values()),
+        "elsewhere": sum(one.dataset != "mnist" for one in published()),
         "fitted": _counts(fitted),
         "others": _counts(others),
         "measured": len(found.beside),
@@ -91,13 +106,14 @@ def _counts(beside: list[Beside]) -> dict[str, int]:
 def _about(part: Part) -> dict[str, Any]:
     """A part with what is said of it below its table."""
     beside, lines = list(part.beside.values()), part.tables["fair"].lines
-    ranks = [(column, *(part.rank_agreement(how, column) for how in ("paper", "fair"))) for column in part.columns]
+    agreement = {column: [part.rank_agreement(how, column) for how in ("paper", "fair")] for column in part.columns}
+    ranks = [(column, *both) for column, both in agreement.items() if not np.isnan(both).any()]  # run, and printed
     return {
         "part": part,
         "lines": lines,
         **_counts(beside),
         "mean_absolute": mean_absolute(beside),
-        "ranks": ranks if len(beside) > 3 * len(part.columns) else [],  # fewer have no order
+        "ranks": ranks if len(beside) > 3 * len(ranks) else [],  # fewer have no order
         "marks": "".join(line.mark for line in lines),
         "told": [note.replace("wcll", "WCLL") for note in told_notes(part.suite, choice=True)],
         "theirs": max((one.printed.trials for one in beside), default=0),
@@ -111,14 +127,25 @@ def _shade(beside: Beside | None) -> str:
     return ("near", "off", "far", "wrong")[sum(abs(beside.difference) > limit for limit in SHADES)]
 
 
-def _panels(figure: Part) -> list[tuple[str, str]]:
-    """The curves of every setting, with their title."""
-    picks = pick_all(figure.suite, figure.suite.tables[0], figure.runs, range(figure.trials))
+def all_panels(found: Reproduction) -> list[tuple[str, str]]:
+    """The curves of every setting of figure 3 with their titles: MNIST's, and those of CIFAR-10 that were run."""
+    figure = found.parts["figure3"]
+    panels = _panels(figure, figure.columns, figure.methods)
+    if (images := found.images.get("table2-cifar10")) is not None:
+        columns = list(dict.fromkeys(column for _, column in images.printed))
+        panels += [(f"CIFAR-10, {column}", panel) for column, panel in _panels(images, columns, figure.methods)]
+    return panels
+
+
+def _panels(part: Part, columns: Sequence[str], methods: Sequence[str]) -> list[tuple[str, str]]:
+    """The curves of some settings, as far as there are runs."""
+    picks = pick_all(part.suite, part.suite.tables[0], part.runs, range(part.trials))
     panels = []
-    for column in figure.columns:
+    for column in columns:
         curves = {
             show_name(method): np.array([picked.run.recalls for picked in picks[method, column].values()])
-            for method in figure.methods
+            for method in methods
         }
-        panels.append((column, curves_panel(f"{column}: accuracy on the imbalanced class by epoch", curves)))
+        if all(len(curve) for curve in curves.values()):
+            panels.append((column, curves_panel(f"{column}: accuracy on the imbalanced class by epoch", curves)))
     return panels

@@ -10,6 +10,7 @@ from statistics import fmean
 
 from wcll.checks import InputError
 from wcll.paper.fitting import Fitting, fitting
+from wcll.paper.images import FACTORS, IMAGES
 from wcll.paper.named import NAMED, named_suite
 from wcll.paper.part import Beside, Part
 from wcll.paper.published import METHODS, Published, published
@@ -35,6 +36,7 @@ class Reproduction:
     search: Search | None  #: many runs, which not everybody makes
     named: dict[str, Part] = field(default_factory=dict)  #: by the names of wcll.paper.named
     bounds: BoundResults | None = None  #: what was measured of the lemma and the theorem
+    images: dict[str, Part] = field(default_factory=dict)  #: suites on images, of which some runs may be missing
 
     @property
     def tables(self) -> list[Part]:
@@ -43,13 +45,13 @@ class Reproduction:
 
     @property
     def beside(self) -> list[Beside]:
-        """Every published number that was measured."""
+        """Every published number on MNIST, all of which are measured."""
         return [one for table in self.tables for one in table.beside.values()]
 
     @property
     def missing(self) -> list[Published]:
-        """Published numbers that were not: data sets that no suite has yet."""
-        measured = {one.printed for one in self.beside}
+        """Published numbers that were not measured yet."""
+        measured = {one.printed for part in (*self.tables, *self.images.values()) for one in part.beside.values()}
         return [one for one in published() if one not in measured]
 
     @property
@@ -131,5 +133,10 @@ def read_reproduction(folder: Path) -> Reproduction:
     parts = {name: read_part(folder / f"{name}.json", load_suite(name)) for name in wanted}
     named = {name: read_part(folder / f"{name}.json", named_suite(name)) for name in NAMED if there(name)}
     search = read_search(folder / f"{NAME}.json") if there(NAME) else None
+    images = {
+        name: read_part(folder / f"{name}.json", load_suite(name), partial=True)
+        for name in (FACTORS, *IMAGES)
+        if there(name)
+    }
     bounds = read_bounds(folder.parent) if (folder.parent / "bounds.json").exists() else None
-    return Reproduction(parts, search, named, bounds)
+    return Reproduction(parts, search, named, bounds, images)

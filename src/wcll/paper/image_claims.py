@@ -1,0 +1,118 @@
+"""What the paper claims on images, judged from what was run so far: all is open below three trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from statistics import fmean, variance
+
+import numpy as np
+from scipy.special import stdtr
+
+from wcll.paper.evidence import PROTOCOLS, printed_settings, say
+from wcll.paper.part import Part
+from wcll.paper.published import METHODS, show_name
+from wcll.paper.reproduction import Reproduction
+from wcll.paper.verdicts import UNTOLD, Answer, Judged, verdict_of
+from wcll.report.cells import SIGNIFICANCE, Cell, holm
+from wcll.report.tables import Table
+
+TINY = 1e-12  # squared errors below this are none
+LEAST = 3  #: trials below which there is no verdict
+FORMULAS = ("wcll", "wcll, Algorithm 1")  #: what may stand for the paper's method
+#: Test images, and those of one class: accuracies have their sampling error however many trials there are.
+TEST_IMAGES = {"cifar10": (5000, 1000), "tiny-imagenet": (250, 50)}
+
+
+def sure_leads(pairs: Sequence[tuple[Cell, Cell]], images: int) -> list[int]:
+    r"""Of each pair whether the first is surely above (1) or below (-1) the second, or neither (0).
+
+    With differences :math:`d_t` of n trials, tested on the same m images each time, the squared standard error of their
+    mean is :math:`s_d^2 / n + (a (1 - a) + b (1 - b)) / m`: errors on one test set do not average out over trials (that
+    both methods see the same images would make the second part smaller; it is not relied on). A t-test with degrees of
+    freedom by Welch and Satterthwaite, where only the first part has few, adjusted by Holm.
+    """
+    p_values, signs = [], []
+    for first, second in pairs:
+        shared = sorted(first.values.keys() & second.values.keys())
+        apart = [first.values[seed] - second.values[seed] for seed in shared]
+        rates = [fmean(cell.values[seed] for seed in shared) for cell in (first, second)]
+        trials, sample = variance(apart) / len(apart), sum(rate * (1 - rate) for rate in rates) / images
+        total = max(trials + sample, TINY)
+        freedom = min((len(apart) - 1) * (total / max(trials, TINY)) ** 2, 1 / TINY)
+        p_values.append(float(2 * stdtr(freedom, -abs(fmean(apart)) / math.sqrt(total))))
+        signs.append(int(np.sign(fmean(apart))))
+    return [sign if value < SIGNIFICANCE else 0 for sign, value in zip(signs, holm(p_values), strict=True)]
+
+
+def readings(part: Part) -> dict[str, Table]:
+    """The ways to read its runs: the last epoch at each rate, and the fair protocol."""
+    return {f"the last epoch at {lr:g}": table for lr, table in part.rates.items()} | {
+        PROTOCOLS["fair"]: part.tables["fair"]
+    }
+
+
+def _first(dataset: str, found: Reproduction) -> Judged:
+    """Whether WCLL is ahead of all nine rivals in every setting that the paper prints of a data set."""
+    parts = [part for part in found.images.values() if part.suite.settings["dataset"] == dataset and part.printed]
+    columns = printed_settings(dataset, (2, 3, 4))
+    best = sum(max(column, key=lambda one: one.mean).method == "wcll" for column in columns)
+    rivals = [method for method in METHODS if method != "wcll"]
+    pairs: dict[tuple[str, str], list[tuple[Cell, Cell]]] = {}
+    for part, own in product(parts, FORMULAS):
+        printed = list(dict.fromkeys(column for _, column in part.printed))
+        for how, table in readings(part).items():
+            pairs.setdefault((own, how), []).extend(
+                (table.cell(own, column, "accuracy"), table.cell(rival, column, "accuracy"))
+                for column, rival in product(printed, rivals)
+            )
+    return _judged(pairs, TEST_IMAGES[dataset][0], len(columns) * len(rivals), best, len(columns))
+
+
+def _rare(found: Reproduction) -> Judged:
+    """Whether WCLL is ahead on the imbalanced class in the panels of CIFAR-10, at the last epoch and the fair one."""
+    pairs: dict[tuple[str, str], list[tuple[Cell, Cell]]] = {}
+    panels = 0
+    if (part := found.images.get("table2-cifar10")) is not None:
+        printed = list(dict.fromkeys(column for _, column in part.printed))
+        panels = len(printed)
+        for own, how in product(FORMULAS, PROTOCOLS):
+            pairs[own, PROTOCOLS[how]] = [
+                (part.cell(how, own, column, "minority_recall"), part.cell(how, rival, column, "minority_recall"))
+                for column, rival in product(printed, ("pc", "l-w", "nn"))
+            ]
+    return _judged(pairs, TEST_IMAGES["cifar10"][1], 3 * panels, None, panels)
+
+
+def _judged(
+    pairs: Mapping[tuple[str, str], Sequence[tuple[Cell, Cell]]],
+    images: int,
+    comparisons: int,
+    best: int | None,
+    columns: int,
+) -> Judged:
+    """One answer for each formula and way to read the runs: yes if it leads in all pairs, no if it is behind in one."""
+    trials = [min(len(cell.values) for pair in some for cell in pair) for some in pairs.values() if some]
+    complete = bool(trials) and all(len(some) == comparisons for some in pairs.values())
+    if not complete or min(trials) < LEAST:
+        return UNTOLD, say("claims", "too_few", max(trials, default=0), LEAST, best, columns)
+    signs = {place: sure_leads(some, images) for place, some in pairs.items()}
+    answers: list[Answer] = [False if -1 in some else True if all(some) else None for some in signs.values()]
+    counts = {
+        f"{show_name(own)} by {how}": (some.count(1), some.count(-1), len(some)) for (own, how), some in signs.items()
+    }
+    return verdict_of(answers), say("claims", "on_images", counts, min(trials), images, best, columns)
+
+
+#: By statement, how it is judged.
+ON_IMAGES: dict[str, Callable[[Reproduction], Judged]] = {
+    "WCLL is the most accurate of the ten methods in every CIFAR-10 setting (tables 2, 3 and 4).": partial(
+        _first, "cifar10"
+    ),
+    "WCLL is the most accurate of the ten methods in every Tiny-ImageNet setting (table 2).": partial(
+        _first, "tiny-imagenet"
+    ),
+    "WCLL is better than PC, L-W and NN on the imbalanced class of CIFAR-10 (figure 3's other three panels).": _rare,
+}
