@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Kept:
     chosen: int  #: the epoch of that score: no true label is used
     best: int  #: the epoch of the highest TEST accuracy: an oracle, for comparison only
     figures: dict[int, dict[str, float]]  #: by epoch and metric (fractions)
-    recalls: tuple[float, ...] = ()  #: minority recall after every epoch, where a figure shows it
+    recalls: tuple[float, ...] = ()  #: minority recall after every epoch (NaN: not looked at), where a figure shows it
 
     @property
     def checkpoints(self) -> tuple[int]:
@@ -58,7 +58,8 @@ class Kept:
         score = self.score if isfinite(self.score) else None
         epochs = (self.epochs, self.chosen, self.best)
         looks = [value for epoch in epochs for value in (epoch, *self.figures[epoch].values())]
-        return [self.key, int(self.diverged), score, *looks, *([list(self.recalls)] if self.recalls else [])]
+        recalls = [value if isfinite(value) else None for value in self.recalls]
+        return [self.key, int(self.diverged), score, *looks, *([recalls] if recalls else [])]
 
     @staticmethod
     def from_list(values: Sequence[Any]) -> Kept:
@@ -66,18 +67,21 @@ class Kept:
         key, diverged, score, *rest = values
         recalls = tuple(*rest[12:])
         epochs = (rest[0], rest[4], rest[8])
-        shares = [*rest[1:4], *rest[5:8], *rest[9:12], *recalls]
+        shares = [*rest[1:4], *rest[5:8], *rest[9:12], *(value for value in recalls if value is not None)]
         if not (isinstance(key, str) and diverged in (0, 1) and (score is None or is_number(score))):
             raise ValueError("a run without a key, or whose score is no number")
         if not all(type(epoch) is int and 1 <= epoch <= epochs[0] for epoch in epochs):
             raise ValueError("an epoch that is none of the run's")
         if not all(is_number(value) and 0 <= value <= 1 for value in shares) or len(recalls) not in (0, epochs[0]):
             raise ValueError("a share that is not from 0 to 1")
+        if recalls and recalls[-1] is None:
+            raise ValueError("a curve that does not tell its end")
         figures = {
             epoch: dict(zip(METRICS, rest[i + 1 : i + 4], strict=True))
             for i, epoch in zip((0, 4, 8), epochs, strict=True)
         }
-        return Kept(key, bool(diverged), inf if score is None else score, *epochs, figures, recalls)
+        curve = tuple(nan if value is None else value for value in recalls)
+        return Kept(key, bool(diverged), inf if score is None else score, *epochs, figures, curve)
 
 
 def keep(row: Row, *, curve: bool = False) -> Kept:

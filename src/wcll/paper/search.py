@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from wcll.checks import InputError, is_number
 from wcll.paper.part import CLOSE
 from wcll.paper.published import find
@@ -230,7 +232,7 @@ def measure(base: Suite, trials: int, rows: Mapping[str, Row]) -> Search:
                 if not all(key in rows for key in keys):
                     continue
                 curves = [100 * rows[key].curve("accuracy") for key in keys]
-                shown = fmean(curve[-1] for curve in curves), fmean(curve.max() for curve in curves)
+                shown = fmean(curve[-1] for curve in curves), fmean(np.nanmax(curve) for curve in curves)
                 for epoch, value in zip(EPOCHS, shown, strict=True):
                     figures[Protocol(generator, size, row.title, lr, epoch), column.title] = round(float(value), 2)
     return Search(base, trials, figures, made_of(list(rows.values())))

@@ -25,8 +25,9 @@ def _y(value: float) -> float:
 
 
 def _points(values: Sequence[float] | FloatArray) -> str:
+    """Of a curve over all epochs, those that are known: NaN is where nobody looked."""
     last = max(len(values) - 1, 1)
-    return " ".join(f"{_x(i / last):.1f},{_y(float(v)):.1f}" for i, v in enumerate(values))
+    return " ".join(f"{_x(i / last):.1f},{_y(float(v)):.1f}" for i, v in enumerate(values) if v == v)
 
 
 def _band(runs: FloatArray) -> tuple[FloatArray, str]:

@@ -120,6 +120,8 @@ def _notes(suite: Suite, spec: TableSpec, lines: Sequence[Line], picks: Picks[R]
     notes = [SELECTED_BY[spec.select] + "".join(f", {key} = {value}" for key, value in spec.at)]
     if spec.select == "label-free":
         notes[0] += f"; {' or '.join(sorted({trial.selection_belief for trial in suite.all_trials([0])}))}"
+    if spec.select == "oracle" and any(trial.evaluate for trial in suite.all_trials([0])):
+        notes[0] += "; only the epochs at which models are compared were looked at"
     test = f"paired t-test over shared seeds, Holm, {100 * SIGNIFICANCE:.0f} %"
     marks = {
         BY_RISK: "no class probabilities: chosen by the 0-1 risk",

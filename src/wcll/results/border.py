@@ -113,13 +113,13 @@ def _check_history(row: Row) -> None:
     if not test.any():
         raise InputError("history.test_sizes", "some test samples", "none")
     compared = _check_checkpoints(history["checkpoints"], epochs)
-    correct = _counts(history, "correct", epochs, k)
+    correct = _counts_by_epoch(row, compared, k)
     if (correct > test).any():
         raise InputError("history.correct", "at most as many as were tested", "more")
     tables = _counts(history, "confusion", len(compared), k, k)
     if (tables.sum(axis=2) != test).any() or (np.diagonal(tables, axis1=1, axis2=2) != correct[compared - 1]).any():
         raise InputError("history.confusion", "as many as were tested, and were correct", "others")
-    _check_scores(row, len(compared), k)
+    _check_scores(row, compared, k)
     _check_judge(history["judge"], k)
 
 
@@ -131,18 +131,38 @@ def _check_checkpoints(values: Any, epochs: int) -> IntArray:
     return compared
 
 
-def _check_scores(row: Row, compared: int, k: int) -> None:
-    """Losses and likelihoods after every epoch (None where they were no numbers), and what was held out."""
+def _looked_at(row: Row, compared: IntArray) -> list[int]:
+    """The epochs, counted from 0, after which the settings say that samples were looked at."""
+    seldom = row.config.get("evaluate") == "checkpoints"
+    return [int(epoch) - 1 for epoch in compared] if seldom else list(range(row.config["epochs"]))
+
+
+def _counts_by_epoch(row: Row, compared: IntArray, k: int) -> IntArray:
+    """What was correct after every epoch, 0 where nobody looked."""
+    values, looked_at = row.history["correct"], _looked_at(row, compared)
+    if not isinstance(values, list) or len(values) != row.config["epochs"]:
+        raise InputError("history.correct", f"{row.config['epochs']} lists of counts", _short(values))
+    if [epoch for epoch, counts in enumerate(values) if counts is not None] != looked_at:
+        raise InputError("history.correct", f"counts of {len(looked_at)} epochs", "others")
+    whole = np.zeros((len(values), k), dtype=np.int64)
+    whole[looked_at] = _counts({"correct": [values[epoch] for epoch in looked_at]}, "correct", len(looked_at), k)
+    return whole
+
+
+def _check_scores(row: Row, compared: IntArray, k: int) -> None:
+    """Losses after every epoch and likelihoods (None where they were no numbers), and what was held out."""
     history, epochs = row.history, row.config["epochs"]
     _floats(history, "train_loss", epochs)
     for name in ("log_likelihood", "log_likelihood_se"):
         if history[name] is not None:
             _floats(history, name, epochs)
+            if any(history[name][epoch] is not None for epoch in set(range(epochs)) - set(_looked_at(row, compared))):
+                raise InputError(f"history.{name}", "none where nobody looked", "some")
     if history["held_out"] is None:
         if row.config.get("validation"):
             raise InputError("history.held_out", "tables of the held-out labels", "none")
         return
-    if not _counts(history, "held_out", compared, k, k).any(axis=(1, 2)).all():
+    if not _counts(history, "held_out", len(compared), k, k).any(axis=(1, 2)).all():
         raise InputError("history.held_out", "some labels", "none")
     if history["log_likelihood"] is None and row.config["loss"] in LOSSES and row.by_likelihood:
         raise InputError("history.log_likelihood", "one a epoch", "none")

@@ -21,7 +21,7 @@ class Row:
     key: str
     config: dict[str, Any]
     metrics: dict[str, float]  #: of the last epoch
-    history: dict[str, Any]  #: counts and scores by epoch and by checkpoint
+    history: dict[str, Any]  #: counts and scores by epoch (None where nobody looked) and by checkpoint
     provenance: dict[str, Any]  #: seconds, versions, commit, device, data
 
     def to_dict(self) -> dict[str, Any]:
@@ -33,13 +33,20 @@ class Row:
         """How many epochs were trained."""
         return len(self.history["correct"])
 
+    @property
+    def looked_at(self) -> list[int]:
+        """The epochs after which test and held-out samples were looked at, counted from 1."""
+        return [epoch for epoch, correct in enumerate(self.history["correct"], 1) if correct is not None]
+
     def confusion(self, checkpoint: int) -> Confusion:
         """The test confusion at a checkpoint, counted from 0."""
         return Confusion(np.array(self.history["confusion"][checkpoint]))
 
     def curve(self, metric: str) -> FloatArray:
-        """A metric after every epoch; macro-F1 needs whole tables, which are kept at checkpoints only."""
-        recall = np.array(self.history["correct"]) / np.maximum(self.history["test_sizes"], 1)
+        """A metric after every epoch, NaN where nobody looked; macro-F1 needs whole tables: at checkpoints only."""
+        nobody = [math.nan] * len(self.history["test_sizes"])
+        correct = [nobody if counts is None else counts for counts in self.history["correct"]]
+        recall = np.array(correct) / np.maximum(self.history["test_sizes"], 1)
         sizes = np.array(self.history["test_sizes"], dtype=np.float64)
         if choice("metric", metric, METRICS) == "accuracy":
             accuracy: FloatArray = recall @ (sizes / sizes.sum())
@@ -51,7 +58,10 @@ class Row:
         return mean
 
     def value(self, metric: str, epoch: int) -> float:
-        """A metric after an epoch, counted from 1."""
+        """A metric after an epoch, counted from 1, that was looked at."""
+        known = self.checkpoints if metric == "macro_f1" else self.looked_at
+        if epoch not in known:
+            raise InputError("epoch", f"one after which {metric} is known: {', '.join(map(str, known))}", epoch)
         if metric != "macro_f1":
             return float(self.curve(metric)[epoch - 1])
         return self.confusion(self.history["checkpoints"].index(epoch)).macro_f1
@@ -63,15 +73,17 @@ class Row:
         return epochs
 
     def best_epoch(self, metric: str) -> int:
-        """The epoch of the highest TEST figure, for oracles; macro-F1 is known at checkpoints only."""
+        """The epoch of the highest TEST figure that is known, for oracles; macro-F1 is at checkpoints only."""
         if metric != "macro_f1":
-            return int(np.argmax(self.curve(metric))) + 1
+            return int(np.argmax(np.nan_to_num(self.curve(metric), nan=-1.0))) + 1
         return self.checkpoints[int(np.argmax([self.value(metric, epoch) for epoch in self.checkpoints]))]
 
     @property
     def diverged(self) -> bool:
         """Whether the run lost its way: losses or likelihoods that are no numbers."""
-        return None in self.history["train_loss"] or None in (self.history["log_likelihood"] or [])
+        scores = self.history["log_likelihood"]
+        seen = [scores[epoch - 1] for epoch in self.looked_at] if scores else []
+        return None in self.history["train_loss"] or None in seen
 
     @property
     def by_likelihood(self) -> bool:

@@ -57,7 +57,8 @@ def _slow(job: Job, view: View, samples: dict[object, float]) -> float:
         (_, brief), (_, longer) = (_timed(short, looked, CPU, n * batch) for n in (1, 3))
         samples[job.kind] = max(longer - brief, 0.0) / (2 * batch)
     looks = len(view.unlabelled) + (0 if view.valid is None else len(view.valid.x))
-    return len(job.trials) * job.first.epochs * (len(view.data.x) + FORWARD * looks) * samples[job.kind]
+    seen = job.first.epochs * len(view.data.x) + FORWARD * len(job.first.looked_at) * looks
+    return len(job.trials) * seen * samples[job.kind]
 
 
 def _measure(job: Job, view: View, device: torch.device) -> float:
@@ -69,7 +70,9 @@ def _measure(job: Job, view: View, device: torch.device) -> float:
     most = min(few + STEPS, steps)
     (_, brief), (prepared, longer) = (_timed(short, view, device, count * batch) for count in (few, most))
     step = max(longer - brief, 0.0) / max(most - few, 1)
-    return prepared + job.first.epochs * (brief + (steps - few) * step)
+    look = max(brief - few * step, 0.0) if most > few else 0.0  # too few steps do not tell what takes how long
+    unseen = job.first.epochs - len(job.first.looked_at)
+    return prepared + job.first.epochs * (brief + (steps - few) * step) - unseen * look
 
 
 def _timed(job: Job, view: View, device: torch.device, samples: int) -> tuple[float, float]:

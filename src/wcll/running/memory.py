@@ -30,7 +30,8 @@ def need_of(job: Job, view: View, device: torch.device) -> Need:
     n_test, n_valid, k = len(view.unlabelled), 0 if view.valid is None else len(view.valid.x), view.n_classes
     at_once = min(max(n_test, n_valid), training.family.at_once)
     need = engine_for(training).need(view.data.x, training, n_test + n_valid, at_once)
-    recorded = training.epochs * (n_test * (1 if k <= 256 else 4) + HISTORY * (k + 3)) + 4 * n_valid * k * 8
+    predicted = len(job.first.looked_at) * n_test * (1 if k <= 256 else 4)
+    recorded = predicted + training.epochs * HISTORY * (k + 3) + 4 * n_valid * k * 8
     return Need(need.shared, need.per_run + recorded)
 
 

@@ -21,8 +21,8 @@ from wcll.suites.trial import Trial
 def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenance: dict[str, Any]) -> list[Row]:
     """Join the predictions of every run with the true labels; the predictions themselves are dropped."""
     facts = {"sizes": task.declared.sizes.tolist(), "judge": task.judge.to_dict(), **_counts(task)}
-    compared = checkpoints(trials[0].epochs)
-    joined = _joined(recording, task.test, compared, task.n_classes)
+    compared, looked_at = checkpoints(trials[0].epochs), list(trials[0].looked_at)
+    joined = _joined(recording, task.test, [looked_at.index(epoch) for epoch in compared], task.n_classes)
     recorded = _recorded(recording)
     rows = []
     for run, trial in enumerate(trials):
@@ -30,6 +30,8 @@ def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenan
         history |= {name: None if values is None else values[run] for name, values in {**joined, **recorded}.items()}
         if LOSSES[trial.loss].link != "softmax":
             history |= {"log_likelihood": None, "log_likelihood_se": None}
+        for name in ("correct", "log_likelihood", "log_likelihood_se"):
+            history[name] = _by_epoch(history[name], looked_at, trial.epochs)
         row = Row(trial.key, trial.config(), {}, history, provenance)
         metrics = {metric: row.value(metric, trial.epochs) for metric in METRICS}
         rows.append(Row(trial.key, row.config, {k: v for k, v in metrics.items() if v == v}, history, provenance))
@@ -44,12 +46,18 @@ def _counts(task: Task) -> dict[str, list[int]]:
     }
 
 
+def _by_epoch(values: list[Any] | None, looked_at: Sequence[int], epochs: int) -> list[Any] | None:
+    """One value an epoch, None where nobody looked."""
+    known = None if values is None else dict(zip(looked_at, values, strict=True))
+    return None if known is None else [known.get(epoch) for epoch in range(1, epochs + 1)]
+
+
 def _joined(recording: Recording, test: Clean, compared: Sequence[int], n_classes: int) -> dict[str, list[Any]]:
-    """Run by run: correct counts a class after every epoch, and whole tables at the checkpoints."""
+    """Run by run: correct counts a class each time that it was looked at, and whole tables at those of ``compared``."""
     y = torch.as_tensor(test.y, device=recording.predicted[0].device)
     one_hot = (y.unsqueeze(-1) == torch.arange(n_classes, device=y.device)).float()
     correct = torch.stack([(predicted == y).float() @ one_hot for predicted in recording.predicted])  # whole numbers
-    tables = torch.stack([tables_of(y, recording.predicted[epoch - 1].long(), n_classes) for epoch in compared])
+    tables = torch.stack([tables_of(y, recording.predicted[i].long(), n_classes) for i in compared])
     return {"correct": _by_run(correct.long()), "confusion": _by_run(tables)}
 
 

@@ -29,12 +29,13 @@ Seen = tuple[Job, View]  #: runs, and all that their training may see
 
 @dataclass
 class Recording:
-    """What a stack of runs leaves behind; axes are (epochs, runs, ...)."""
+    """What a stack of runs leaves behind; axes are (runs, ...), of lists (epochs, runs, ...)."""
 
     parameters: dict[str, Tensor] = field(default_factory=dict)  #: at the end, (runs, ...)
-    losses: list[Tensor] = field(default_factory=list)  #: of each epoch's last batch
-    predicted: list[Tensor] = field(default_factory=list)  #: of the unlabelled test images, one byte each
-    scores: list[Tensor] = field(default_factory=list)  #: held-out log-likelihood and its standard error
+    losses: list[Tensor] = field(default_factory=list)  #: of the last batch of every epoch
+    #: Of the unlabelled test images, one byte each, after those epochs that are looked at (``Trial.looked_at``).
+    predicted: list[Tensor] = field(default_factory=list)
+    scores: list[Tensor] = field(default_factory=list)  #: held-out log-likelihood and its standard error, likewise
     tables: dict[int, Tensor] = field(default_factory=dict)  #: epoch -> N[ybar, prediction] of each run
 
 
@@ -57,7 +58,7 @@ def train(
     saves: Saves | None = None,
     samples: int | None = None,
 ) -> list[Recording]:
-    """Train jobs of equal shape in step, and record predictions after every epoch.
+    """Train jobs of equal shape in step, and record predictions after every epoch that is looked at.
 
     ``plain`` trains each by a plain loop with autograd; else the fastest engine for the model and the device does.
     ``samples`` trains on the first so many only, to measure time. What ``saves`` ends early has fewer epochs.
@@ -65,7 +66,7 @@ def train(
     epochs, runs = jobs[0][0].first.epochs, sum(len(job.trials) for job, _ in jobs)
     groups = [run_group(*seen).head(samples) for seen in jobs]
     engine = make_engine(groups, training_of(*jobs[0], device), plain=plain)
-    recorders = [_Recorder(engine, i, view, epochs) for i, (_, view) in enumerate(jobs)]
+    recorders = [_Recorder(engine, i, view, job.first) for i, (job, view) in enumerate(jobs)]
     recordings = [recorder.recording for recorder in recorders]
     if saves:
         saves.load(engine, recordings, device)
@@ -93,12 +94,12 @@ def try_out(job: Job, view: View, device: torch.device) -> None:
 
 
 class _Recorder:
-    """Looks at the runs of one job after every epoch; on a GPU nothing waits for what it sees."""
+    """Looks at the runs of one job after its epochs; on a GPU nothing waits for what it sees."""
 
-    def __init__(self, engine: Engine, index: int, view: View, epochs: int) -> None:
+    def __init__(self, engine: Engine, index: int, view: View, trial: Trial) -> None:
         self.index, self.n_classes, self.held_out = index, view.n_classes, view.valid is not None
         self.recording = Recording()
-        self.compared = set(checkpoints(epochs))
+        self.looked_at, self.compared = set(trial.looked_at), set(checkpoints(trial.epochs))
         self.test = engine.prepare(view.unlabelled)
         if view.valid is not None:
             device = engine.training.device
@@ -111,6 +112,8 @@ class _Recorder:
         """Record what the runs predict now."""
         recording = self.recording
         recording.losses.append(engine.last_losses(self.index))
+        if engine.epoch not in self.looked_at:
+            return
         recording.predicted.append(engine.classify(self.index, self.test))
         if not self.held_out:
             return

@@ -49,6 +49,7 @@ IMBALANCED = ("y", "selector", *BY_LABEL)
 BELIEFS = (*FAMILIES, "true")
 RESAMPLINGS = ("over", "under", "over-by-y", "under-by-y")
 OPTIMISERS = ("adam",)
+EVALUATED = ("epochs", "checkpoints")  #: when test and held-out samples are looked at: every time, or where it counts
 DTYPES = ("float32", "float64")
 LARGEST = 10**6  #: no rate, decay or ratio is larger, and no count a thousand times larger
 
@@ -114,6 +115,12 @@ def imbalance_of(key: str, value: Any) -> str | None:
     """The default, "y", is None: it leaves keys as they were before there was a choice."""
     name = choice(key, value, IMBALANCED)
     return None if name == "y" else name
+
+
+def evaluate(key: str, value: Any) -> str | None:
+    """The default, "epochs", is None, likewise."""
+    name = choice(key, value, EVALUATED)
+    return None if name == "epochs" else name
 
 
 def loss(key: str, value: Any) -> tuple[str, Options]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Any
 
 from wcll.checks import InputError, choice
+from wcll.evaluation.selection import checkpoints
 from wcll.labels.beliefs import Source, q_in_words
 from wcll.labels.transition import TRANSITIONS
 from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
@@ -65,6 +66,8 @@ class Trial:
     batch_size: int = setting(Role.SHARED, read.whole, 256, tunable=True)
     epochs: int = setting(Role.SHARED, read.whole, 100)
     dtype: str = setting(Role.SHARED, read.one_of(*read.DTYPES), "float32", tunable=True)
+    #: Whether models are looked at after every epoch, or at the checkpoints, where they are compared, only.
+    evaluate: str | None = setting(Role.SHARED, read.evaluate, None)
 
     @staticmethod
     def of(settings: Mapping[str, Any]) -> Trial:
@@ -140,6 +143,11 @@ class Trial:
         """Where the Q of that choice comes from, in words."""
         source: Source = "true" if self.judge == "true" else "assumed" if self.judge == "uniform" else "estimated"
         return q_in_words(source, self.judge)
+
+    @property
+    def looked_at(self) -> Sequence[int]:
+        """The epochs after which test and held-out samples are looked at, counted from 1."""
+        return range(1, self.epochs + 1) if self.evaluate is None else checkpoints(self.epochs)
 
     @property
     def ordinary(self) -> bool:
