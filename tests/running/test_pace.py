@@ -237,6 +237,18 @@ def test_later_bundles_are_as_large_as_a_minute_allows(seconds, expected, clock)
     assert keys(bundles) == keys([jobs])
 
 
+def test_epochs_that_nobody_looks_at_count_as_what_they_take(clock):
+    """Of 100 epochs 16 are looked at, which takes as long as training: 10 seconds a run, at the worst 20."""
+    jobs, measured, looks = networks(64, 1), Pace(), {1, 2, 3, 5, 8, 12, 17, 23, 30, 38, 47, 56, 66, 77, 88, 100}
+    watch = Stopwatch(measured, jobs[0], 16, CPU)
+    for epoch in range(1, 101):
+        clock[0] += 16 * (2 if epoch in looks else 1) * 10 / 116
+        watch.epoch_ends()
+        watch.epoch_begins()
+    assert measured.most(jobs[0]) == 6
+    assert watch.expected == pytest.approx(16 * 20 / 116)  # nothing that is begun may end too late
+
+
 def test_the_last_bundles_are_as_large_as_the_time_allows(clock):
     (job, *_), ends = networks(1, 1), Pace(end=1000.0 + 100.0)
     ends.note(job, Measured(runs=16, first=20.0, epoch=16 * 0.05))  # five seconds a run

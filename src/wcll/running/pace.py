@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from math import inf
+from statistics import fmean
 
 import torch
 
@@ -25,7 +26,7 @@ class Measured:
 
     runs: int
     first: float  #: until the first epoch was over, all preparation included
-    epoch: float  #: of a later one, the longest
+    epoch: float  #: of a later one, on average: not all are looked at
 
 
 class Pace:
@@ -92,12 +93,17 @@ class Stopwatch:
         moment = now()
         self.epochs.append(moment - self.begun)
         self.first = self.first or moment - self.start
-        self.pace.note(self.job, Measured(self.runs, self.first, self.expected))
+        self.pace.note(self.job, Measured(self.runs, self.first, fmean(self._later)))
+
+    @property
+    def _later(self) -> list[float]:
+        """The first pays for what is prepared in it."""
+        return self.epochs[1:] or self.epochs
 
     @property
     def expected(self) -> float:
-        """Seconds of an epoch; the first pays for what is prepared in it."""
-        return max(self.epochs[1:] or self.epochs)
+        """Seconds of an epoch, at most."""
+        return max(self._later)
 
     def out_of_time(self, size: int) -> bool:
         """Whether the next epoch, after which ``size`` bytes may have to be saved, would end too late."""
