@@ -120,6 +120,7 @@ class RunDropout(nn.Module):
 
     keys: Tensor
     prepared: Tensor
+    chosen: Tensor
 
     def __init__(self, seeds: Sequence[int], rate: float, layer: int) -> None:
         super().__init__()
@@ -127,18 +128,26 @@ class RunDropout(nn.Module):
         self.register_buffer("keys", stream_keys(list(seeds), "dropout"), persistent=False)
 
     def forward(self, x: Tensor, step: int | Tensor) -> Tensor:
-        """Zero a share ``rate`` of the features and scale up the others; a tensor is a place among prepared steps."""
+        """Zero a share ``rate`` of the features and scale up the others; a tensor takes the draws that were chosen."""
         if not self.training or self.rate == 0:
             return x
         image = x.ndim == 4
         n, features = (len(x), x.shape[1] // len(self.keys)) if image else x.shape[1:]
         if isinstance(step, Tensor):
-            kept = self.prepared.index_select(1, step).squeeze(1)
+            kept = self.chosen.squeeze(1)
         else:
             self.size = (n, features)
             kept = self._kept(step)
         scale = kept.to(x.dtype) / (1 - self.rate)
         return x * (scale.transpose(0, 1).reshape(n, -1, 1, 1) if image else scale)
+
+    def choose(self, place: Tensor) -> None:
+        """Lay out the draws of one of the prepared steps.
+
+        A compiled network finds them in one shape however many steps are prepared, and need not be compiled anew.
+        """
+        if self.rate:
+            torch.index_select(self.prepared, 1, place, out=self.chosen)
 
     def _kept(self, step: int | Tensor, keys: Tensor | None = None) -> Tensor:
         n, features = self.size
@@ -162,4 +171,5 @@ def prepare_dropouts(layers: Sequence[RunDropout], first: int, steps: int) -> No
         for layer, own in zip(part, torch.split(kept, [len(layer.keys) for layer in part]), strict=True):
             if not hasattr(layer, "prepared"):
                 layer.register_buffer("prepared", own.clone(), persistent=False)
+                layer.register_buffer("chosen", own.new_empty(len(own), 1, *layer.size), persistent=False)
             layer.prepared.copy_(own)

@@ -75,7 +75,8 @@ def run_jobs(
         watch = pace.watch(first, runs, device)
         saves = checkpoints.of([job for job, _ in together], fingerprints, watch) if checkpoints else None
         seen = [(job, task.view) for job, task in together]
-        recordings = train(seen, device, progress=progress, plain=plain, saves=saves)
+        planned = pace.planned(first)
+        recordings = train(seen, device, progress=progress, plain=plain, saves=saves, planned=planned)
         if len(recordings[0].losses) < first.first.epochs:
             break
         if checkpoints and saves:
@@ -148,6 +149,7 @@ def execute(
     takes them over if their owner dies. A job that fails does not keep the others from being run; its error comes last.
     """
     waiting, pace = unfinished(jobs, store), Pace(end)
+    pace.expect(waiting)
     total = sum(job.epochs for job in waiting)
     worker = _Worker(store, tasks, device, memory, pace, lambda done: progress(done, total))
     said = False

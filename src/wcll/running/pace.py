@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import fmean
@@ -37,11 +39,21 @@ class Pace:
         self.over = False  #: whether something was left for lack of time
         self._begun = False
         self._measured: dict[object, Measured] = {}
+        self._planned: Counter[object] = Counter()
 
     @property
     def left(self) -> float:
         """Seconds of training that there is time for."""
         return self.end - RESERVE - now()
+
+    def expect(self, jobs: Sequence[Job]) -> None:
+        """These are to be trained."""
+        for job in jobs:
+            self._planned[job.kind] += job.epochs
+
+    def planned(self, job: Job) -> int:
+        """Epochs of all runs of a job's kind that were to be trained, of which some may be by now."""
+        return self._planned[job.kind]
 
     def note(self, job: Job, measured: Measured) -> None:
         """Remember what jobs such as this one take."""

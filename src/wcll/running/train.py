@@ -57,15 +57,17 @@ def train(
     plain: bool = False,
     saves: Saves | None = None,
     samples: int | None = None,
+    planned: int = 0,
 ) -> list[Recording]:
     """Train jobs of equal shape in step, and record predictions after every epoch that is looked at.
 
     ``plain`` trains each by a plain loop with autograd; else the fastest engine for the model and the device does.
-    ``samples`` trains on the first so many only, to measure time. What ``saves`` ends early has fewer epochs.
+    ``samples`` trains on the first so many only, to measure time; ``planned`` says how many epochs of such runs there
+    will be in all, if that is known. What ``saves`` ends early has fewer epochs.
     """
     epochs, runs = jobs[0][0].first.epochs, sum(len(job.trials) for job, _ in jobs)
     groups = [run_group(*seen).head(samples) for seen in jobs]
-    engine = make_engine(groups, training_of(*jobs[0], device), plain=plain)
+    engine = make_engine(groups, replace(training_of(*jobs[0], device), planned=planned), plain=plain)
     recorders = [_Recorder(engine, i, view, job.first) for i, (job, view) in enumerate(jobs)]
     recordings = [recorder.recording for recorder in recorders]
     if saves:

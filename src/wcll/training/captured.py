@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from itertools import chain
 
 import torch
 from torch import Tensor, nn
 
-from wcll.models import Family, predict_logits
+from wcll.models import Family, RunStack, predict_logits
 from wcll.models.layers import RunDropout, prepare_dropouts
 from wcll.training.engine import Engine, Need, network_need
 from wcll.training.graph import Replay, side_stream
@@ -18,14 +19,18 @@ from wcll.training.runs import RunGroup, Training
 
 STREAMS = 2  #: runs that go side by side: one waits for memory while the other computes
 RUN_STEPS = 40_000  #: from here on the half minute that torch takes to compile a network is well spent
+VARIANTS = 64  #: of a network that are compiled: torch would leave off after 8 shapes, rates of drop-out and the like
 
 
 def worth_compiling(groups: Sequence[RunGroup], training: Training) -> bool:
-    """Whether convolutional networks should be compiled: a third less time a step, after half a minute."""
-    steps = training.epochs * max(len(groups[0].x) // training.batch_size, 1)
+    """Whether convolutional networks should be compiled: a third less time a step, after half a minute.
+
+    What is compiled serves all later trainings of the process, so those that are planned count as well.
+    """
+    steps = max(len(groups[0].x) // training.batch_size, 1)
+    epochs = max(training.epochs * sum(len(group.rates) for group in groups), training.planned)
     convolutional = training.family is Family.IMAGE and training.dtype == torch.float32
-    long = steps * sum(len(group.rates) for group in groups) >= RUN_STEPS
-    return convolutional and long and find_spec("triton") is not None
+    return convolutional and epochs * steps >= RUN_STEPS and find_spec("triton") is not None
 
 
 class CapturedRuns(Engine):
@@ -119,10 +124,10 @@ class CapturedRuns(Engine):
     def _stacks(self, group: RunGroup, compiled: bool) -> list[StackStep]:
         size = 1 if self.image else self.n_runs
         stacks = [StackStep(group, self.training, start, start + size) for start in range(0, self.n_runs, size)]
+        for stack in stacks:
+            stack.forward = recorded_forward(stack.model, compiled=compiled and self.image)
         for stack, rate in zip(stacks if self.image else (), group.rates, strict=False):
             _channels_last(stack.model)
-            if compiled:
-                stack.forward = torch.compile(stack.model)
             if self.half:
                 stack.forward = _in_half(stack.forward)
                 lr, decay = torch.tensor(rate, device=self.training.device), self.training.weight_decay
@@ -174,6 +179,32 @@ class CapturedRuns(Engine):
             main.wait_stream(side)
         held.clear()
         self.position += 1
+
+
+def recorded_forward(model: RunStack, *, compiled: bool) -> Forward:
+    """A model's logits of a batch at a place among the steps for which drop-out was drawn.
+
+    Models of equal shape share what is compiled: parameters are inputs of it. Shapes are taken as they are: what serves
+    several sizes of images would be slower.
+    """
+    network: Forward = torch.compile(model, dynamic=False) if compiled else model
+    layers = [module for module in model.modules() if isinstance(module, RunDropout)]
+
+    def computed(x: Tensor, step: int | Tensor) -> Tensor:
+        for layer in layers:
+            layer.choose(torch.as_tensor(step))
+        with _many_variants() if compiled else nullcontext():
+            return network(x, step)
+
+    return computed
+
+
+def _many_variants() -> AbstractContextManager[None]:
+    """Within it, torch compiles more variants of a function than it would."""
+    from torch._dynamo import config  # takes a second to load
+
+    patched: AbstractContextManager[None] = config.patch(recompile_limit=VARIANTS)
+    return patched
 
 
 def _in_half(forward: Forward) -> Forward:

@@ -64,6 +64,7 @@ class Training:
     dtype: torch.dtype
     device: torch.device
     epochs: int = 1  #: how long it will be: long trainings are worth more preparation
+    planned: int = 0  #: epochs of runs such as these, of this training and of those that will follow it, if known
     mean_losses: bool = False  #: whether losses are averaged over every epoch, which takes some time
     turn: Callable[[], AbstractContextManager[None]] = nullcontext  #: around every step of what may draw as it likes
 
