@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -266,6 +266,34 @@ def test_recorded_steps_equal_the_plain_loop(model, streams):
     for index in (0, 1):
         assert difference(fast, slow, group_a=index, group_b=index) < 1e-9
         assert torch.allclose(fast.last_losses(index), slow.last_losses(index), atol=1e-9)
+        x = both[0].x[:9]
+        assert torch.allclose(fast.predict(index, fast.prepare(x)), slow.predict(index, slow.prepare(x)), atol=1e-9)
+
+
+class NoStream:
+    """In place of a stream of a GPU: all that is done is done at once."""
+
+    def wait_stream(self, other):
+        pass
+
+
+@pytest.fixture
+def without_streams(monkeypatch):
+    monkeypatch.setattr("wcll.training.captured.side_stream", lambda device: NoStream())
+    monkeypatch.setattr(torch.cuda, "current_stream", NoStream)
+    monkeypatch.setattr(torch.cuda, "stream", nullcontext)
+
+
+@pytest.mark.parametrize("model", [{"name": "mlp", "hidden": 7, "dropout": 0.3}, {"name": "cnn9", "width": 2}], ids=str)
+def test_steps_that_a_gpu_would_record_equal_the_plain_loop(model, without_streams):
+    """On a CPU, where nothing is recorded: drop-out of an epoch drawn at once, each network alone, two groups."""
+    cases, both = [Case("log"), Case("forward", ("transition",))], []
+    for seed in (0, 1):
+        images = np.random.default_rng(seed).integers(0, 256, (N, 3, 8, 8), dtype=np.uint8)
+        both.append(dataclasses.replace(group(cases, seed), x=torch.from_numpy(images)))
+    fast, slow = (run(maker(both, training(model=model)), 4) for maker in (CapturedRuns, PlainLoop))
+    for index in (0, 1):
+        assert difference(fast, slow, group_a=index, group_b=index) < 1e-9
         x = both[0].x[:9]
         assert torch.allclose(fast.predict(index, fast.prepare(x)), slow.predict(index, slow.prepare(x)), atol=1e-9)
 
