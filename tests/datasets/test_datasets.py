@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tiny_data import (
     RNG,
@@ -26,7 +28,7 @@ from tiny_data import (
     write_tiny_imagenet,
 )
 from wcll.checks import InputError, MissingExtraError
-from wcll.datasets import DATASETS, checksums, data_folders, load_dataset
+from wcll.datasets import DATASETS, Dataset, Split, checksums, data_folders, load_dataset
 from wcll.datasets.folders import user_cache
 from wcll.datasets.idx import FILES
 
@@ -595,3 +597,55 @@ def test_real_ddsm():
     assert sums(data.train) == [724484629, 1071622602, 946526666]
     assert len(data.train.groups) == 1925
     assert len(np.unique(data.train.groups)) == 964
+
+
+# Fewer pixels.
+
+
+def of_images(x):
+    return Dataset("pictures", ("a", "b"), Split(x, np.arange(len(x)) % 2), None, 255.0, False, "f", "here")
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    pixels=st.integers(1, 5),
+    block=st.integers(1, 4),
+    channels=st.sampled_from([(), (1,), (3,)]),
+    kind=st.sampled_from([np.uint8, np.float32, np.float64]),
+    seed=st.integers(0, 99),
+)
+def test_fewer_pixels_are_means_of_blocks(pixels, block, channels, kind, seed):
+    side = pixels * block
+    x = np.random.default_rng(seed).integers(0, 256, (4, *channels, side, side)).astype(kind)
+    found = of_images(x).reduced(pixels).train.x
+    assert found.dtype == x.dtype
+    assert found.shape == (4, *channels, pixels, pixels)
+    for i, row in enumerate(range(0, side, block)):
+        for j, column in enumerate(range(0, side, block)):
+            means = x[..., row : row + block, column : column + block].astype(float).mean(axis=(-2, -1))
+            expected = np.floor(means + 0.5) if kind == np.uint8 else means
+            assert np.allclose(found[..., i, j], expected, atol=1e-4)
+
+
+def test_fewer_pixels_in_both_splits_and_another_fingerprint():
+    x = np.full((6, 8, 8), 255, dtype=np.uint8)
+    both = replace(of_images(x), test=Split(x[:2], np.arange(2)))
+    half = both.reduced(4)
+    assert half.test.x.shape == (2, 4, 4)
+    assert (half.train.x == 255).all()
+    assert half.fingerprint != both.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("shape", "pixels", "message"),
+    [
+        ((4, 8, 8), 3, "pixels: expected a divisor of 8, the side of the images in dataset 'pictures', got 3"),
+        ((4, 8, 8), 16, "pixels: expected a divisor of 8"),
+        ((4, 8, 8), 0, "pixels: expected a divisor of 8"),
+        ((4, 3, 8, 6), 2, r"pixels: expected square images in dataset 'pictures', got samples of shape \(3, 8, 6\)"),
+        ((4, 9), 3, r"pixels: expected square images in dataset 'pictures', got samples of shape \(9,\)"),
+    ],
+)
+def test_pixels_that_cannot_be(shape, pixels, message):
+    with pytest.raises(InputError, match=message):
+        of_images(np.zeros(shape, dtype=np.uint8)).reduced(pixels)

@@ -69,6 +69,12 @@ class Dataset:
         names = tuple(self.classes[k] for k in wanted)
         return replace(self, classes=names, train=train, test=test, fingerprint=fingerprint(train, test))
 
+    def reduced(self, pixels: int) -> Dataset:
+        """Square images with so many pixels a side, each the mean of a block of pixels."""
+        train = replace(self.train, x=_reduced(self.name, self.train.x, pixels))
+        test = None if self.test is None else replace(self.test, x=_reduced(self.name, self.test.x, pixels))
+        return replace(self, train=train, test=test, fingerprint=fingerprint(train, test))
+
 
 def dataset(name: str, content: Content, official: bool, place: str) -> Dataset:
     """What was read, with its origin and its fingerprint."""
@@ -119,6 +125,22 @@ def in_order(labels: Sequence[str]) -> tuple[str, ...]:
     if all(name.removeprefix("-").isdecimal() and len(name) <= MOST_DIGITS for name in names):
         names.sort(key=int)
     return tuple(names)
+
+
+def _reduced(name: str, x: NDArray[Any], pixels: int) -> NDArray[Any]:
+    """Images (..., side, side) with another side; bytes stay bytes, rounded (halves up)."""
+    *others, height, width = x.shape
+    if x.ndim < 3 or height != width:
+        raise InputError("pixels", f"square images in dataset {name!r}", f"samples of shape {x.shape[1:]}")
+    if pixels < 1 or height % pixels:
+        raise InputError("pixels", f"a divisor of {height}, the side of the images in dataset {name!r}", pixels)
+    block = height // pixels
+    blocks = x.reshape(*others, pixels, block, pixels, block)
+    if x.dtype.kind == "f":
+        means: NDArray[Any] = blocks.mean(axis=(-3, -1), dtype=x.dtype)
+        return means
+    rounded: NDArray[Any] = (blocks.sum(axis=(-3, -1), dtype=np.uint32) + block**2 // 2) // block**2
+    return rounded.astype(x.dtype)
 
 
 def _renumbered(split: Split, number: IntArray) -> Split:
