@@ -19,7 +19,7 @@ from wcll.labels.imbalance import round_to_total
 from wcll.labels.weights import eq13
 from wcll.running.execute import run_jobs
 from wcll.running.plan import plan
-from wcll.running.sampling import class_sizes, draw_samples
+from wcll.running.sampling import class_sizes, draw_samples, pick_per_class
 from wcll.running.task import loss_context, make_task
 
 CPU = torch.device("cpu")
@@ -115,6 +115,112 @@ def test_groups_stay_on_one_side_throughout():
     assert not sides[1] & sides[2]
     assert 0.2 < len(draw.test.y) / 600 < 0.3
     assert np.bincount(draw.pool.y[draw.train.rows]).tolist() == [30, 60, 60]
+
+
+# --- test sets of so many samples a class, and declared shares ---------------------------------------------------
+
+
+@st.composite
+def patients(draw):
+    """Three classes in groups of one to four samples, most of one class; a sample is its own number."""
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    sizes = rng.integers(1, 5, draw(st.integers(90, 150)))
+    groups = rng.permutation(len(sizes)).repeat(sizes)
+    mixed = rng.random(len(groups)) < draw(st.sampled_from([0.0, 0.1]))
+    y = np.where(mixed, rng.integers(0, 3, len(groups)), groups % 3)
+    order = rng.permutation(len(y))
+    x = np.arange(len(y), dtype=np.float64)[:, None]
+    grouped = draw(st.booleans())
+    split = Split(x, y[order], groups[order] if grouped else None)
+    return Dataset("patients", ("a", "b", "c"), split, None, 1.0, False, "f", "here")
+
+
+def by_shares(**changes):
+    settings = {"imbalance": "shares", "shares": [61, 19, 20], "p": None, "minority": None, "n_majority": None}
+    return trial(**{**settings, **changes})
+
+
+@examples(max_examples=60, deadline=None)
+@given(data=patients(), n=st.integers(1, 12), validation=st.sampled_from([0, 1 / 9, 0.3]), seed=st.integers(0, 99))
+def test_a_test_set_of_so_many_samples_a_class_shares_no_group(data, n, validation, seed):
+    one = by_shares(test_per_class=n, validation=validation, seed=seed)
+    task, again = make_task(one, data), make_task(one, data)
+    assert np.bincount(task.test.y, minlength=3).tolist() == [n, n, n]
+    parts = [part.x[:, 0].long().numpy() for part in (task.train, task.valid, task.test) if part is not None]
+    assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts))
+    names = np.arange(len(data.train)) if data.train.groups is None else data.train.groups
+    sides = [set(names[rows].tolist()) for rows in parts]
+    assert len(set.union(*sides)) == sum(map(len, sides))
+    assert torch.equal(task.test.x, again.test.x)
+    assert torch.equal(task.train.x, again.train.x)
+    sizes = task.declared.sizes
+    assert np.bincount(data.train.y[parts[0]], minlength=3).tolist() == sizes.tolist()
+    assert np.abs(sizes - sizes.max() * np.array([1, 19 / 61, 20 / 61])).max() <= 0.5 or sizes.min() == 1
+
+
+@examples(max_examples=60, deadline=None)
+@given(data=patients(), n=st.integers(1, 12), seed=st.integers(0, 99))
+def test_no_more_groups_are_tested_than_are_needed(data, n, seed):
+    """What is in neither part is the surplus of groups that are tested; without groups there is none."""
+    tested, left = pick_per_class(data.train, n, np.random.default_rng(seed))
+    assert not (tested & left).any()
+    if data.train.groups is None:
+        assert (tested | left).all()
+        return
+    groups, y = data.train.groups, data.train.y
+    for k in range(3):
+        own = tested & (y == k)
+        whole = [g for g in np.unique(groups[own]) if own[(groups == g) & (y == k)].all()]
+        assert len(np.unique(groups[own])) - len(whole) <= 1  # the last one may be cut
+    assert set(groups[~left]) == set(groups[tested])
+
+
+@pytest.mark.parametrize("validation", [0, 1 / 9, 0.5])
+def test_declared_shares_take_what_the_scarcest_class_allows(validation):
+    one = by_shares(validation=validation)
+    for have in ([401, 655, 569], [5000, 100, 100], [30, 30, 30]):
+        for grouped in (False, True):
+            sizes, held_out = class_sizes(one, np.array(have), grouped=grouped)
+            needed = sizes + (0 if grouped else held_out)
+            assert (needed <= have).all()
+            with pytest.raises(InputError, match="n_majority"):
+                class_sizes(dataclasses.replace(one, n_majority=int(sizes.max()) + 4), np.array(have), grouped=grouped)
+    assert class_sizes(by_shares(n_majority=610), np.array([5000] * 3))[0].tolist() == [610, 190, 200]
+
+
+def test_what_is_set_aside_by_groups_does_not_make_training_sets_smaller():
+    """Held-out groups are not of the pool any more: training takes all that the pool has of its scarcest class."""
+    one = trial(n_majority=None, minority=[2], p=2, validation=0.5)
+    assert class_sizes(one, np.array([120, 60, 120, 120]), grouped=True)[0].tolist() == [60, 60, 30, 60]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test_per_class": 10_000}, r"test_per_class: expected at most \d+, as class '\w' of patients has, got 10000"),
+        ({"shares": [1, 2]}, "shares: expected one for each of 3 classes, got 2 of them"),
+    ],
+)
+def test_splits_that_cannot_be_are_one_clear_line(changes, message):
+    with pytest.raises(InputError, match=message):
+        make_task(by_shares(**changes), grouped())
+
+
+def test_an_official_test_set_stays_the_test_set():
+    with pytest.raises(
+        InputError, match="test_per_class: expected a data set without a test set of its own, got 'numb"
+    ):
+        make_task(trial(test_per_class=5, n_majority=20), numbered(3, 100))
+
+
+def test_images_are_reduced_before_anything_is_drawn(digits):
+    whole, half = (make_task(trial(pixels=pixels, n_majority=20), digits) for pixels in (None, 4))
+    assert half.train.x.shape[1:] == (4, 4)
+    assert half.train.x.dtype == torch.uint8
+    assert np.array_equal(whole.train.ybar, half.train.ybar)
+    means = whole.train.x.double().unfold(1, 2, 2).unfold(2, 2, 2).mean((-1, -2))
+    assert (means - half.train.x).abs().max() <= 0.5
+    assert whole.data["fingerprint"] != half.data["fingerprint"]
 
 
 ELSEWHERE = ["selector", "ybar", "ybar-inverse"]

@@ -34,6 +34,12 @@ def test_a_field_that_is_not_used_leaves_no_trace_in_the_key():
     assert None not in Trial.of(LEAST).config().values()
 
 
+def test_shares_that_mean_the_same_have_the_same_key():
+    keys = {Trial.of({**LEAST, "imbalance": "shares", "shares": s}).key for s in ([61, 19, 20], [0.61, 0.19, 0.2])}
+    assert len(keys) == 1
+    assert not {"shares", "test_per_class", "pixels"} & set(Trial.of(LEAST).config())
+
+
 def test_keys_do_not_change_by_accident():
     """Results of earlier versions are found by these; if this fails, every store is orphaned."""
     assert Trial.of(LEAST).key == "6160664d86026604c76c4cf9"
@@ -115,6 +121,17 @@ BAD = [
     (change("dropout = 0.2", "dropout = 2"), "dropout: expected a share from 0 to below 1, got 2"),
     (change("epochs = 12", 'classes = [3]'), "line 14: classes: expected at least two classes"),
     (change('title = "Small"', 'about = """\n[settings]\nlr = great"""\ntitle = 3'), "line 5: title: expected text, got 3"),
+    (change("p = 2", "shares = 3"), r"line 9: shares: expected a list of shares, one a class, got 3; for example shares = \[61, 19, 20\]"),
+    (change("p = 2", "shares = [1]"), r"line 9: shares: expected a list of shares, one a class, got \[1\]"),
+    (change("p = 2", "shares = [1, 0]"), "line 9: shares: expected a number above 0"),
+    (change("epochs = 12", "shares = [1, 2]"), "imbalance: expected 'shares' where shares are given, got 'eq6'"),
+    (change('imbalance = "eq6"', 'imbalance = "shares"'), "shares: expected one a class for imbalance = 'shares', got none"),
+    (change('imbalance = "eq6"', 'imbalance = "shares"\nshares = [1, 2]'), "minority: expected none beside shares"),
+    (change('imbalance = "eq6"\nminority = [0]', 'imbalance = "shares"\nshares = [1, 2]'), "p: expected none beside shares"),
+    (change("epochs = 12", "test_per_class = 5\ntest_share = 0.2"), "test_share: expected none beside test_per_class, got 0.2"),
+    (change("epochs = 12", "test_per_class = 0"), "line 14: test_per_class: expected a whole number from 1 to"),
+    (change("epochs = 12", 'pixels = "64"'), "line 14: pixels: expected a whole number from 1 to 1000000000, got '64'"),
+    (change("epochs = 12", "pixels = 3"), "pixels: expected a divisor of 8, the side of the images in dataset 'digits', got 3"),
     (change("n_majority = 60", "n_majority = 6.5"), "line 10: n_majority: expected a whole number from 1 to 1000000000, got 6.5"),
 ]  # fmt: skip
 

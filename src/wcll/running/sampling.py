@@ -90,7 +90,9 @@ def draw_samples(trial: Trial, dataset: Dataset) -> Draw:
 def _sides(trial: Trial, dataset: Dataset) -> tuple[Split, Split, BoolArray, np.random.Generator]:
     """The pool, the test set, what of the pool is set aside for validation (groups only), and validation's stream."""
     pool, test = dataset.train, dataset.test
-    if test is None:
+    if trial.test_per_class is not None:
+        pool, test = _test_of(trial.test_per_class, dataset, stream(trial.seed, "test"))
+    elif test is None:
         share = TEST_SHARE if trial.test_share is None else trial.test_share
         chosen = pick_groups(pool, share, stream(trial.seed, "test"))
         pool, test = pool.take(~chosen), pool.take(chosen)
@@ -99,6 +101,18 @@ def _sides(trial: Trial, dataset: Dataset) -> tuple[Split, Split, BoolArray, np.
     if pool.groups is not None and trial.validation:
         aside = pick_groups(pool, trial.validation / (1 + trial.validation), rng)
     return pool, test, aside, rng
+
+
+def _test_of(n: int, dataset: Dataset, rng: np.random.Generator) -> tuple[Split, Split]:
+    """The pool without the groups that are tested, and ``n`` test samples of every class."""
+    if dataset.test is not None:
+        raise InputError("test_per_class", "a data set without a test set of its own", repr(dataset.name))
+    have = np.bincount(dataset.train.y, minlength=len(dataset.classes))
+    if have.min() < n:
+        rarest = dataset.classes[int(have.argmin())]
+        raise InputError("test_per_class", f"at most {have.min()}, as class {rarest!r} of {dataset.name} has", n)
+    tested, left = pick_per_class(dataset.train, n, rng)
+    return dataset.train.take(left), dataset.train.take(tested)
 
 
 def class_sizes(trial: Trial, have: IntArray, *, grouped: bool = False) -> tuple[IntArray, IntArray]:
@@ -113,7 +127,8 @@ def class_sizes(trial: Trial, have: IntArray, *, grouped: bool = False) -> tuple
         if trial.imbalance_of in BY_LABEL:  # the labels will show whether there are enough of each
             return sizes, held_out
         train, valid = _images(trial, sizes), _images(trial, held_out)
-        short = np.flatnonzero(train + (0 if grouped else valid) > have)
+        needed = train + (0 if grouped else valid)
+        short = np.flatnonzero(needed > have)
         if not short.size:
             return sizes, held_out
         k = int(short[0])
@@ -121,7 +136,7 @@ def class_sizes(trial: Trial, have: IntArray, *, grouped: bool = False) -> tuple
             wanted = f"{train[k]} to train and {valid[k]} to validate of class {k}"
             most_there = f"at most {have[k]} samples of class {k} in {trial.dataset}"
             raise InputError("n_majority", most_there, wanted, FEWER)
-        most = min(most - 1, int(most * have[k] / (train[k] + valid[k])) + 1)
+        most = min(most - 1, int(most * have[k] / needed[k]) + 1)
 
 
 def _sizes(trial: Trial, have: IntArray, most: int) -> IntArray:
@@ -132,11 +147,20 @@ def _sizes(trial: Trial, have: IntArray, most: int) -> IntArray:
         sizes = long_tailed_counts(n_majority=most, n_classes=k, p=p)
     elif trial.imbalance == "step":
         sizes = step_counts(n_majority=most, n_classes=k, p=p)
+    elif trial.shares is not None:
+        sizes = _by_shares(trial.shares, k, most)
     elif trial.n_majority:
         sizes = np.full(k, most)
     else:  # the classes as they are
         sizes = np.rint(have * (most / have.max())).astype(np.int64)
     return np.maximum(sizes, 1)
+
+
+def _by_shares(shares: Sequence[float], k: int, most: int) -> IntArray:
+    """Sizes in proportion to shares, the largest of which is ``most``."""
+    if len(shares) != k:
+        raise InputError("shares", f"one for each of {k} classes", f"{len(shares)} of them")
+    return np.rint(np.asarray(shares) * (most / max(shares))).astype(np.int64)
 
 
 def _images(trial: Trial, sizes: IntArray) -> IntArray:
@@ -179,6 +203,23 @@ def _labelled_by_q(
     chosen = rows[pick_by_class(y[rows], images, streams[0])]
     ybar = make_complementary(y[chosen], matrix, random_state=streams[1])
     return Labelled(chosen, np.asarray(ybar, dtype=np.int64))
+
+
+def pick_per_class(pool: Split, n: int, rng: np.random.Generator) -> tuple[BoolArray, BoolArray]:
+    """``n`` samples of every class, whole groups at a time, and what is in none of their groups.
+
+    Groups are taken in one random order. Where the last of a class has more samples than are wanted, the surplus is in
+    neither part.
+    """
+    groups = np.arange(len(pool.y)) if pool.groups is None else pool.groups
+    names, member = np.unique(groups, return_inverse=True)
+    rank = rng.permutation(len(names))[member]
+    tested = np.zeros(len(pool.y), dtype=bool)
+    for k in np.unique(pool.y):
+        rows = np.flatnonzero(pool.y == k)
+        tested[rows[np.argsort(rank[rows], kind="stable")[:n]]] = True
+    left: BoolArray = ~np.isin(member, member[tested])
+    return tested, left
 
 
 def pick_groups(pool: Split, share: float, rng: np.random.Generator) -> BoolArray:

@@ -21,6 +21,8 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
     """Draw samples and complementary labels of one trial, and give each party its part."""
     if trial.classes is not None:
         dataset = dataset.only(trial.classes)
+    if trial.pixels is not None:
+        dataset = dataset.reduced(trial.pixels)
     draw = draw_samples(trial, dataset)
     if trial.judge == "true":
         inverse_transition(draw.transition)  # a singular one cannot judge: say so before any training

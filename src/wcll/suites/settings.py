@@ -43,7 +43,7 @@ def setting(
     return field(default=default, metadata={"setting": Setting(role, read, tunable, nullable)})
 
 
-IMBALANCES = ("eq6", "long-tailed", "step", "none")
+IMBALANCES = ("eq6", "long-tailed", "step", "shares", "none")
 BY_LABEL = ("ybar", "ybar-inverse")  #: what is imbalanced where samples are kept by their complementary labels
 IMBALANCED = ("y", "selector", *BY_LABEL)
 BELIEFS = (*FAMILIES, "true")
@@ -97,6 +97,14 @@ def classes(key: str, value: Any) -> tuple[int, ...]:
     if len(ids) < 2:
         raise InputError(key, "at least two classes", list(ids))
     return ids
+
+
+def shares(key: str, value: Any) -> tuple[float, ...]:
+    """Two or more numbers above 0 as shares of their sum: [61, 19, 20] and [0.61, 0.19, 0.2] mean the same."""
+    if not isinstance(value, list | tuple) or len(value) < 2:
+        raise InputError(key, "a list of shares, one a class", repr(value), "for example shares = [61, 19, 20]")
+    parts = [positive(key, part) for part in value]
+    return tuple(round(part / sum(parts), 12) for part in parts)
 
 
 def text(key: str, value: Any) -> str:

@@ -33,9 +33,15 @@ class Trial:
     classes: tuple[int, ...] | None = setting(Role.DATA, read.classes, None)
     #: Where there is no official test set (default: a quarter).
     test_share: float | None = setting(Role.DATA, read.share, None)
+    #: There, too: so many samples of every class instead of a share.
+    test_per_class: int | None = setting(Role.DATA, read.whole, None)
+    #: Images are reduced to so many pixels a side, by averaging blocks of pixels.
+    pixels: int | None = setting(Role.DATA, read.whole, None)
     imbalance: str = setting(Role.DATA, read.one_of(*read.IMBALANCES), "none")
     #: The ratio of majority to minority.
     p: float | None = setting(Role.DATA, read.ratio, None)
+    #: Of each class, for imbalance = "shares".
+    shares: tuple[float, ...] | None = setting(Role.DATA, read.shares, None)
     minority: tuple[int, ...] | None = setting(Role.DATA, read.class_list, None)
     #: Samples of a majority class (default: as many as there are).
     n_majority: int | None = setting(Role.DATA, read.whole, None)
@@ -89,7 +95,8 @@ class Trial:
         return trial
 
     def _check_together(self) -> None:
-        if self.imbalance != "none" and self.p is None:
+        self._check_shares()
+        if self.imbalance not in ("none", "shares") and self.p is None:
             raise InputError("p", f"a ratio for imbalance = {self.imbalance!r}", "none")
         if self.imbalance == "eq6" and not self.minority:
             raise InputError("minority", "classes for imbalance = 'eq6'", "none", "for example minority = [0]")
@@ -105,6 +112,17 @@ class Trial:
         spec = LOSSES[self.loss]
         if self.weights not in (None, "auto") and not spec.weighted:
             raise InputError("weights", f"none for loss {self.loss!r}, which is not a mean over samples", self.weights)
+
+    def _check_shares(self) -> None:
+        """Shares stand for themselves: a ratio or minority classes beside them, or two sizes of a test set, clash."""
+        if self.imbalance == "shares" and self.shares is None:
+            raise InputError("shares", "one a class for imbalance = 'shares'", "none", "for example [61, 19, 20]")
+        if self.imbalance == "shares" and (self.p is not None or self.minority):
+            raise InputError("p" if self.minority is None else "minority", "none beside shares", "one")
+        if self.shares is not None and self.imbalance != "shares":
+            raise InputError("imbalance", "'shares' where shares are given", repr(self.imbalance))
+        if self.test_per_class is not None and self.test_share is not None:
+            raise InputError("test_share", "none beside test_per_class", self.test_share)
 
     def of_role(self, *roles: Role) -> tuple[Any, ...]:
         """The values of all fields of some roles: equal for trials that agree in them."""
