@@ -205,6 +205,20 @@ def test_csv_has_every_figure(table):
     assert sum(line["best"] == "yes" for line in lines) == len(table.heads)
 
 
+def test_accuracy_on_one_class_is_a_metric_like_others(rows):
+    """Each class has as many test samples as any: their recalls average to accuracy. What no class is shows nothing."""
+    metrics = str(["accuracy", *(f"recall_{k}" for k in range(11))])
+    suite = parse_suite(SMALL.replace('["accuracy", "macro_f1"]', metrics), "small")
+    table = build_table(suite, suite.tables[0], rows, SEEDS)
+    heads = table.head_texts()
+    assert heads[1] == "linear, recall of class 0"
+    for line in table.lines:
+        whole, *recalls, absent = line.cells[: len(suite.tables[0].metrics)]
+        assert np.mean([cell.mean for cell in recalls]) == pytest.approx(whole.mean)
+        assert absent.text() == "-"
+    assert "recall_3" in to_csv([table])
+
+
 def test_a_table_with_one_trial_has_no_spread_and_no_test(rows):
     table = build_table(SUITE, SUITE.tables[0], rows, range(1))
     assert "±" not in to_markdown(table)

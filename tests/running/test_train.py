@@ -104,6 +104,9 @@ def test_rows_hold_what_the_predictions_were(digits):
     assert row.metrics["balanced_accuracy"] == pytest.approx(confusion.balanced_accuracy)
     assert row.metrics["macro_f1"] == pytest.approx(confusion.macro_f1)
     assert row.metrics["minority_recall"] == pytest.approx(confusion.recall[0])
+    for k, recall in enumerate(confusion.recall):
+        assert row.value(f"recall_{k}", one.epochs) == pytest.approx(recall)
+    assert np.isnan(row.value("recall_10", one.epochs))  # there is no such class
     assert row.history["confusion"][-1] == confusion.counts.tolist()
     assert np.sum(row.history["held_out"][0]) == len(task.valid.ybar)
     assert row.curve("accuracy")[-1] == pytest.approx(confusion.accuracy)

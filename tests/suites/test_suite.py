@@ -93,6 +93,8 @@ BAD = [
     (change("[grid]", "[gird]"), "line 17: key: expected one of .* did you mean 'grid'?"),
     (change('select = "label-free"', 'select = "labelfree"'), "line 45: select: .* did you mean 'label-free'?"),
     (change('"macro_f1"', '"macrof1"'), "line 44: metric: .* did you mean 'macro_f1'?"),
+    (change('"macro_f1"', '"recall_01"'), "line 44: metric: .* did you mean 'recall_0'?"),
+    (change('"macro_f1"', "3"), "line 44: metric: expected one of .*, got 3"),
     (change('select = "label-free"', 'select = "last"'), "line 43: at: expected a value of lr for select = 'last'"),
     (change("trials = 3", "trials = 0"), "line 3: trials: expected a whole number from 1 to 200000, got 0"),
     (change("minority = [0]\n", ""), "minority: expected classes for imbalance = 'eq6', got none"),

@@ -9,10 +9,11 @@ from wcll.evaluation.label_free import (
     label_free_accuracy,
     log_likelihood_scorer,
 )
-from wcll.evaluation.metrics import METRICS, Confusion
+from wcll.evaluation.metrics import METRICS, Confusion, check_metric, class_of, metric_title
 from wcll.evaluation.selection import Choice, checkpoints, select, smoothed, zero_one_risk
 
 __all__ = ["METRICS", "AccuracyScorer", "Choice", "Confusion", "Figure", "LabelFreeConfusion", "LogLikelihoodScorer"]
-__all__ += ["accuracy_scorer", "checkpoints", "complementary_log_likelihood", "complementary_table"]
+__all__ += ["accuracy_scorer", "check_metric", "checkpoints", "class_of", "complementary_log_likelihood"]
+__all__ += ["complementary_table", "metric_title"]
 __all__ += ["label_free_accuracy", "label_free_confusion", "log_likelihood_scorer", "select", "smoothed"]
 __all__ += ["zero_one_risk"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from wcll.checks import FloatArray, IntArray, class_indices, matrix_size, same_length
+from wcll.checks import FloatArray, IntArray, choice, class_indices, matrix_size, same_length
 
 #: What tables may show of a run, and how they call it; minority recall is the mean recall of classes below mean size.
 METRICS = {
@@ -15,6 +16,32 @@ METRICS = {
     "minority_recall": "minority recall",
     "macro_f1": "macro-F1",
 }
+OF_A_CLASS = re.compile("recall_(0|[1-9][0-9]{0,5})")  #: metrics besides: accuracy within a class, counted from 0
+
+
+def check_metric(argument: str, name: str) -> str:
+    """Return ``name`` if it is a metric, else fail."""
+    one = isinstance(name, str) and OF_A_CLASS.fullmatch(name)
+    return name if one else choice(argument, name, [*METRICS, "recall_0"])
+
+
+def class_of(metric: str) -> int | None:
+    """The class that a metric is about, if it is about one.
+
+    >>> class_of("recall_2"), class_of("accuracy")
+    (2, None)
+    """
+    found = OF_A_CLASS.fullmatch(metric)
+    return int(found[1]) if found else None
+
+
+def metric_title(metric: str) -> str:
+    """How tables call a metric.
+
+    >>> metric_title("macro_f1"), metric_title("recall_2")
+    ('macro-F1', 'recall of class 2')
+    """
+    return METRICS.get(metric, f"recall of class {class_of(metric)}")
 
 
 @dataclass(frozen=True)

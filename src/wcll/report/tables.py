@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from wcll.evaluation import METRICS
+from wcll.evaluation import metric_title
 from wcll.losses import LOSSES
 from wcll.report.cells import DIVERGED, SIGNIFICANCE, UNDECIDED, Cell, compared
 from wcll.report.choose import SELECTED_BY, Picked, R, Run, choose
@@ -62,7 +62,7 @@ class Table:
         columns, metrics = ({head[i] for head in self.heads} for i in (0, 1))
         many_columns, many_metrics = len(columns) > 1, len(metrics) > 1 or len(columns) == 1
         return [
-            ", ".join(([column] if many_columns else []) + ([METRICS[metric]] if many_metrics else []))
+            ", ".join(([column] if many_columns else []) + ([metric_title(metric)] if many_metrics else []))
             for column, metric in self.heads
         ]
 

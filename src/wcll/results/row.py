@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray, choice
-from wcll.evaluation import METRICS, Confusion, zero_one_risk
+from wcll.checks import BoolArray, FloatArray, InputError, IntArray
+from wcll.evaluation import Confusion, check_metric, class_of, zero_one_risk
 from wcll.labels import Belief
 from wcll.losses import LOSSES
 
@@ -48,14 +48,22 @@ class Row:
         correct = [nobody if counts is None else counts for counts in self.history["correct"]]
         recall = np.array(correct) / np.maximum(self.history["test_sizes"], 1)
         sizes = np.array(self.history["test_sizes"], dtype=np.float64)
-        if choice("metric", metric, METRICS) == "accuracy":
+        if check_metric("metric", metric) == "accuracy":
             accuracy: FloatArray = recall @ (sizes / sizes.sum())
             return accuracy
         if metric == "macro_f1":
             raise InputError("metric", "one that is kept for every epoch", repr(metric))
-        kept = sizes > 0 if metric == "balanced_accuracy" else (sizes > 0) & _rare(np.array(self.history["sizes"]))
+        kept = (sizes > 0) & self._classes_of(metric)
         mean: FloatArray = recall[:, kept].mean(axis=1) if kept.any() else np.full(len(recall), np.nan)
         return mean
+
+    def _classes_of(self, metric: str) -> BoolArray:
+        """Those whose recall is averaged; a class that there is not is none."""
+        sizes = np.array(self.history["sizes"])
+        if (one := class_of(metric)) is not None:
+            own: BoolArray = np.arange(len(sizes)) == one
+            return own
+        return _rare(sizes) if metric == "minority_recall" else np.ones(len(sizes), dtype=bool)
 
     def value(self, metric: str, epoch: int) -> float:
         """A metric after an epoch, counted from 1, that was looked at."""

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from wcll.checks import InputError, choice
-from wcll.evaluation import METRICS
+from wcll.evaluation import check_metric
 from wcll.suites.settings import whole
 from wcll.suites.suite import MOST_RUNS, Axis, Settings, Suite, TableSpec
 from wcll.suites.toml_lines import Lines, Section
@@ -176,7 +176,7 @@ class Reader:
             if not isinstance(metrics, list) or not metrics:
                 raise InputError("metrics", "a list of metrics", repr(metrics))
             for metric in metrics:
-                choice("metric", metric, METRICS)
+                check_metric("metric", metric)
         with self.lines.at(section, "select"):
             select = choice("select", values.get("select", "last"), SELECTIONS)
         at = values.get("at", {})
