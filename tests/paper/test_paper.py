@@ -320,7 +320,7 @@ def test_figure_3_prints_the_imbalanced_class_and_keeps_curves(small_mnist, tmp_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table7"], "table7"),
+        (["table8"], "table8"),
         (["table2", "--only", "cifar10"], "--only: expected one of 'mnist', got 'cifar10'"),
         (["table2", "--trials", "0"], "--trials"),
         (["table2", "--results", "/dev/null/x"], "--results: expected a folder"),

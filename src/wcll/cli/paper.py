@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -65,6 +66,9 @@ DATASETS = {
     "table3": ("table3", "table3-cifar10"),
     "table4": ("table4", "table4-cifar10"),
 }
+
+#: What "all" is without: other data, and days on a CPU.
+ALONE = {"table7": "Mammograms of DDSM: total, benign and cancer accuracy (slow: take a GPU)."}
 
 app = typer.Typer(help="The paper's experiments: every published number beside ours.", rich_markup_mode=None)
 
@@ -202,11 +206,13 @@ def _run_search(asked: Asked, work: Work) -> None:
 
 for _name, _help in SUITES.items():
     app.command(_name, help=_help)(_command(_run_suites(_name)))
+for _name, _help in ALONE.items():
+    app.command(_name, help=_help)(_command(_run_suites(_name, usual=None)))
 app.command("all", help="All of the above on MNIST.")(_command(_run_suites(*SUITES)))
 app.command(
     "images",
-    help="All of it on CIFAR-10 and Tiny-ImageNet: what the paper leaves open, then every cell once at one rate, then "
-    "at the other, before any cell gets a second trial. What the result files have is not run again (take a GPU).",
+    help="All of it on CIFAR-10, Tiny-ImageNet and DDSM: what the paper leaves open, then every cell once at one rate, "
+    "then at the other, before any cell gets a second trial. What the result files have is not run again (take a GPU).",
 )(_command(_run_images))
 app.command(
     "protocols",
@@ -254,24 +260,34 @@ def _check_folder(folder: Path) -> None:
 
 def print_part(part: Part) -> None:
     """What the paper prints and what we measure, side by side."""
-    screen, beside = console(), list(part.beside.values())
+    screen, beside = console(), [one for some in part.all_beside.values() for one in some.values()]
     screen.print(part.suite.title, style="bold")
+    places = {_head(part, column, metric): (column, metric) for column, metric in product(part.columns, part.figures)}
     heads = {"paper": f"{'paper / ours' if beside else 'ours'}: the paper's protocol"}
     if part.suite.grid:  # else there is one rate, and nothing is chosen
         heads["fair"] = "ours: the fair protocol"
     for protocol, head in heads.items():
         screen.print(f"{head}, {METRICS[part.metric]} in percent")
-        rows = ([Text(show_name(m)), *(_cell(part, protocol, m, c) for c in part.columns)] for m in part.methods)
-        screen.print(grid(["method", *part.columns], rows, right=part.columns))
+        cells = {
+            method: [_cell(part, protocol, method, *place) for place in places.values()] for method in part.methods
+        }
+        rows = ([Text(show_name(method)), *line] for method, line in cells.items())
+        screen.print(grid(["method", *places], rows, right=places))
         screen.print()
     note = f"Mean ± std over {part.trials} trials." if part.trials > 1 else "One trial."
     if beside:
         note += f" {sum(one.close for one in beside)} of {len(beside)} within 2 points; mean absolute difference "
         note += f"{mean_absolute(beside):.1f}, of WCLL {mean_absolute(part.of('wcll')):.1f}."
-    screen.print(f"{note}\n")
+    screen.print(f"{note} {part.suite.about}".strip() + "\n")
 
 
-def _cell(part: Part, protocol: str, method: str, column: str) -> Text:
-    cell = part.cell(protocol, method, column, part.metric)
-    printed = part.printed.get((method, column)) if protocol == "paper" else None
+def _head(part: Part, column: str, metric: str) -> str:
+    """A setting, the figure if there are several, or both."""
+    parts = [column] if len(part.figures) == 1 or len(part.columns) > 1 else []
+    return ", ".join(parts + ([part.figures[metric]] if len(part.figures) > 1 else []))
+
+
+def _cell(part: Part, protocol: str, method: str, column: str, metric: str) -> Text:
+    cell = part.cell(protocol, method, column, metric)
+    printed = part.all_printed[metric].get((method, column)) if protocol == "paper" else None
     return shown(cell) if printed is None else Text(f"{printed.mean:.1f} / ") + shown(cell)

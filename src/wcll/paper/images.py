@@ -13,7 +13,7 @@ from wcll.results import Row
 from wcll.suites import Suite, Trial
 
 FACTORS = "factors-cifar10"  #: what the paper leaves open, which comes before everything else
-IMAGES = ("table2-cifar10", "table3-cifar10", "table4-cifar10", "table2-tiny-imagenet")
+IMAGES = ("table2-cifar10", "table3-cifar10", "table4-cifar10", "table2-tiny-imagenet", "table7")
 
 
 @dataclass(frozen=True)

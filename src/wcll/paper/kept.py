@@ -12,14 +12,21 @@ import numpy as np
 from wcll.checks import FloatArray, choice, is_number
 from wcll.report.choose import lowest_score
 from wcll.results import Row
+from wcll.suites import Suite
 
-METRICS = ("accuracy", "balanced_accuracy", "minority_recall")
-#: The values of a run's line, in order.
-FIELDS = (
-    *("key", "diverged", "score"),
-    *(f"{look} {name}" for look in ("last", "chosen", "best") for name in ("epoch", *METRICS)),
-    "curve",
-)
+METRICS = ("accuracy", "balanced_accuracy", "minority_recall")  #: of most suites
+LOOKS = ("last", "chosen", "best")  #: when a run is looked at
+
+
+def metrics_of(suite: Suite) -> tuple[str, ...]:
+    """What is kept of a suite's runs: all that its tables show."""
+    return tuple(dict.fromkeys(metric for spec in suite.tables for metric in spec.metrics))
+
+
+def fields_of(metrics: Sequence[str]) -> tuple[str, ...]:
+    """The values of a run's line, in order."""
+    looks = (f"{look} {name}" for look in LOOKS for name in ("epoch", *metrics))
+    return ("key", "diverged", "score", *looks, "curve")
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Kept:
         return self.figures[epoch][metric]
 
     def to_list(self) -> list[Any]:
-        """Plain values in the order of FIELDS; JSON has no infinity."""
+        """Plain values in the order of :func:`fields_of`; JSON has no infinity."""
         score = self.score if isfinite(self.score) else None
         epochs = (self.epochs, self.chosen, self.best)
         looks = [value for epoch in epochs for value in (epoch, *self.figures[epoch].values())]
@@ -62,12 +69,15 @@ class Kept:
         return [self.key, int(self.diverged), score, *looks, *([recalls] if recalls else [])]
 
     @staticmethod
-    def from_list(values: Sequence[Any]) -> Kept:
-        """What :meth:`to_list` wrote; anything else is a ValueError."""
+    def from_list(values: Sequence[Any], metrics: Sequence[str] = METRICS) -> Kept:
+        """What :meth:`to_list` wrote of these metrics; anything else is a ValueError."""
         key, diverged, score, *rest = values
-        recalls = tuple(*rest[12:])
-        epochs = (rest[0], rest[4], rest[8])
-        shares = [*rest[1:4], *rest[5:8], *rest[9:12], *(value for value in recalls if value is not None)]
+        size = 1 + len(metrics)
+        looks, recalls = [rest[i * size : (i + 1) * size] for i in range(len(LOOKS))], tuple(*rest[len(LOOKS) * size :])
+        if len(looks[-1]) < size:
+            raise ValueError("a run without all of its figures")
+        epochs = (looks[0][0], looks[1][0], looks[2][0])
+        shares = [share for _, *some in looks for share in some] + [value for value in recalls if value is not None]
         if not (isinstance(key, str) and diverged in (0, 1) and (score is None or is_number(score))):
             raise ValueError("a run without a key, or whose score is no number")
         if not all(type(epoch) is int and 1 <= epoch <= epochs[0] for epoch in epochs):
@@ -76,20 +86,17 @@ class Kept:
             raise ValueError("a share that is not from 0 to 1")
         if recalls and recalls[-1] is None:
             raise ValueError("a curve that does not tell its end")
-        figures = {
-            epoch: dict(zip(METRICS, rest[i + 1 : i + 4], strict=True))
-            for i, epoch in zip((0, 4, 8), epochs, strict=True)
-        }
+        figures = {epoch: dict(zip(metrics, some, strict=True)) for epoch, *some in looks}
         curve = tuple(nan if value is None else value for value in recalls)
         return Kept(key, bool(diverged), inf if score is None else score, *epochs, figures, curve)
 
 
-def keep(row: Row, *, curve: bool = False) -> Kept:
+def keep(row: Row, metrics: Sequence[str] = METRICS, *, curve: bool = False) -> Kept:
     """Of a whole run; five digits are more than 10,000 test images can tell apart. Nothing held out chooses the end."""
     score, chosen = lowest_score(row) if row.history["held_out"] is not None else (inf, row.epochs)
     best = row.best_epoch("accuracy")
     figures = {
-        epoch: {metric: round(row.value(metric, epoch), 5) for metric in METRICS}
+        epoch: {metric: round(row.value(metric, epoch), 5) for metric in metrics}
         for epoch in (row.epochs, chosen, best)
     }
     recalls = tuple(round(float(value), 5) for value in row.curve("minority_recall")) if curve else ()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from statistics import fmean
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wcll.paper.kept import Kept
+from wcll.paper.kept import Kept, metrics_of
 from wcll.paper.published import Published, find
 from wcll.report.cells import Cell
 from wcll.report.tables import Table, build_table
@@ -21,6 +21,15 @@ from wcll.suites.suite import TableSpec
 
 CLOSE = 2.0  #: points, and standard deviations, within which numbers are called close
 CURVES = ("figure3", "table2-cifar10")  #: suites whose runs are shown epoch by epoch
+ACCURACY = {"accuracy": "accuracy"}
+#: What the paper shows of a suite's runs where that is not their accuracy: metrics, and how it calls them.
+FIGURES = {
+    "figure3": {"minority_recall": "minority recall"},
+    "table7": {"accuracy": "total", "recall_1": "benign", "recall_2": "cancer"},
+}
+BY_SHARES = (None, "benign cancer")  #: p and the imbalanced classes of published numbers, for declared shares
+
+Place = tuple[str, str]  #: a method and a setting
 
 
 @dataclass(frozen=True)
@@ -68,14 +77,21 @@ class Part:
         return [row.title for row in self.suite.rows]
 
     @property
+    def figures(self) -> dict[str, str]:
+        """What the paper shows of it: metrics, and how it calls them."""
+        return FIGURES.get(self.suite.name, ACCURACY)
+
+    @property
     def metric(self) -> str:
-        """What the paper shows of it."""
-        return "minority_recall" if self.suite.name.startswith("figure") else "accuracy"
+        """The first of them."""
+        return next(iter(self.figures))
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """The suite's tables, by protocol."""
-        return {spec.title: self.table(spec) for spec in self.suite.tables}
+        """The suite's tables, by protocol, each with all that some of them shows."""
+        every = metrics_of(self.suite)
+        whole = [replace(spec, metrics=tuple(dict.fromkeys((*spec.metrics, *every)))) for spec in self.suite.tables]
+        return {spec.title: self.table(spec) for spec in whole}
 
     @cached_property
     def rates(self) -> dict[float, Table]:
@@ -95,29 +111,48 @@ class Part:
         return [self.cell(protocol, method, column, metric) for column in self.columns]
 
     @cached_property
-    def printed(self) -> dict[tuple[str, str], Published]:
-        """What the paper prints, by method and setting; tables are numbered, other suites have no printed numbers."""
+    def all_printed(self) -> dict[str, dict[Place, Published]]:
+        """What the paper prints, by metric; tables are numbered, other suites have no printed numbers."""
         number = re.match(r"table(\d+)", self.suite.name)
         if number is None:
-            return {}
-        found = {}
+            return {metric: {} for metric in self.figures}
+        return {metric: dict(self._printed_of(int(number[1]), name)) for metric, name in self.figures.items()}
+
+    def _printed_of(self, table: int, figure: str) -> Iterator[tuple[Place, Published]]:
         for column, row in product(self.suite.columns, self.suite.rows):
             trial = self.suite.candidates(column, row, 0)[0]
-            minority = " ".join(map(str, trial.minority or ()))
-            found[row.title, column.title] = find(int(number[1]), trial.dataset, trial.p or 1.0, minority, row.title)
-        return {place: one for place, one in found.items() if one is not None}
+            by_ratio = trial.p or 1.0, " ".join(map(str, trial.minority or ()))
+            p, minority = BY_SHARES if trial.imbalance == "shares" else by_ratio
+            method = row.title if len(self.figures) == 1 else f"{row.title} / {figure}"
+            if one := find(table, trial.dataset, p, minority, method):
+                yield (row.title, column.title), one
+
+    @property
+    def printed(self) -> dict[Place, Published]:
+        """What the paper prints of the first of its figures."""
+        return self.all_printed[self.metric]
 
     @cached_property
-    def beside(self) -> dict[tuple[str, str], Beside]:
-        """Every printed number that was measured."""
-        cells = {(method, column): self.cell("paper", method, column) for method, column in self.printed}
+    def all_beside(self) -> dict[str, dict[Place, Beside]]:
+        """Every printed number that was measured, by metric."""
         return {
-            place: Beside(place[1], one, cells[place]) for place, one in self.printed.items() if cells[place].values
+            metric: {
+                place: Beside(place[1], one, cell)
+                for place, one in printed.items()
+                if (cell := self.cell("paper", *place, metric)).values
+            }
+            for metric, printed in self.all_printed.items()
         }
 
+    @property
+    def beside(self) -> dict[Place, Beside]:
+        """Those of the first figure."""
+        return self.all_beside[self.metric]
+
     def of(self, method: str) -> list[Beside]:
-        """The printed numbers of one method."""
-        return [one for one in self.beside.values() if one.printed.method == method]
+        """The printed numbers of one method, of all figures."""
+        found = (some.items() for some in self.all_beside.values())
+        return [one for items in found for place, one in items if place[0] == method]
 
     def rank_agreement(self, protocol: str, column: str) -> float:
         """Kendall's tau-b between the paper's order of methods in a setting and ours: 1 the same, -1 the reverse."""

@@ -48,7 +48,7 @@ def _by_place() -> dict[tuple[int, str, float | None, str, str], Published]:
     return {(one.table, one.dataset, one.p, one.minority, one.method): one for one in published()}
 
 
-def find(table: int, dataset: str, p: float, minority: str, method: str) -> Published | None:
+def find(table: int, dataset: str, p: float | None, minority: str, method: str) -> Published | None:
     """The number that a table prints for a method in a setting, None where it prints none.
 
     >>> find(2, "mnist", 2.0, "0", "wcll").mean
