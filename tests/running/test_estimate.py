@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from small import trial
+from wcll.checks import InputError
 from wcll.datasets import load_dataset
-from wcll.running import estimate
+from wcll.running import estimate, memory
 from wcll.running.execute import Tasks
 from wcll.running.plan import Job
 
@@ -59,3 +60,48 @@ def test_networks_for_images_are_measured_once_by_few_samples(monkeypatch):
     views = [tasks.of(job).view for job in jobs]
     each = [len(view.data.x) + (len(view.unlabelled) + len(view.valid.x)) / 3 for view in views]
     assert cost.seconds == pytest.approx(2 * 100 * sample * sum(each), rel=0.01)
+
+
+def counting(seen):
+    """A training of which every run takes a second an epoch."""
+
+    def train(jobs, device, *, progress=lambda done: None, samples):
+        runs = len(jobs[0][0].trials)
+        seen.append(runs)
+        for epoch in range(1 + jobs[0][0].first.epochs):
+            estimate.time.now += runs if epoch else 0
+            progress(runs)
+
+    return train
+
+
+class Clock:
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+def test_no_more_runs_are_measured_than_fit(monkeypatch):
+    """All at once would take the memory of the whole machine."""
+    job = Job(tuple(trial(lr=lr, epochs=100) for lr in (1e-3, 2e-3, 3e-3, 4e-3, 5e-3)))
+    tasks, seen = Tasks(load_dataset), []
+    need = memory.need_of(job, tasks.of(job).view, CPU)
+    monkeypatch.setattr(estimate, "available", lambda device: need.of(2), raising=False)
+    monkeypatch.setattr(estimate, "time", Clock())
+    monkeypatch.setattr(estimate, "train", counting(seen))
+    cost = estimate.estimate([job], tasks, CPU)
+    assert set(seen) == {2}
+    assert cost.seconds == pytest.approx(500)
+    assert cost.bytes == need.of(2)
+    monkeypatch.setattr(estimate, "available", lambda device: need.of(1) - 1)
+    with pytest.raises(InputError, match=r"--memory: expected at least .*, which one run takes"):
+        estimate.estimate([job], tasks, CPU)
+
+
+def test_an_epoch_of_few_steps_is_measured_once(monkeypatch):
+    job, seen = Job((trial(epochs=100, batch_size=500),)), []
+    monkeypatch.setattr(estimate, "time", Clock())
+    monkeypatch.setattr(estimate, "train", counting(seen))
+    assert estimate.estimate([job], Tasks(load_dataset), CPU).seconds == pytest.approx(100)
+    assert len(seen) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import threading
@@ -17,11 +18,17 @@ import pytest
 import torch
 
 import wcll
-from small import MAIN, SMALL, start
+from small import MAIN, SMALL, start, trial
 from wcll.checks import InputError
 from wcll.cli.app import run as command
+from wcll.datasets import load_dataset
 from wcll.results import Store
 from wcll.running import execute, processes
+from wcll.running.execute import Tasks
+from wcll.running.memory import need_of
+from wcll.running.plan import Job
+from wcll.running.processes import Workers
+from wcll.running.run import Runs
 from wcll.suites import parse_suite
 
 TINY = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 2")
@@ -291,3 +298,16 @@ def test_nought_is_nought_whatever_its_sign():
         "batch_size = 64", "batch_size = 64\nlr = 0.01"
     )
     assert len({trial.key for trial in parse_suite(text, "small").all_trials([0])}) == 8
+
+
+@pytest.mark.parametrize(("runs", "count"), [(2.9, 2), (1.9, 1), (0.5, 1)])
+def test_as_many_processes_as_fit_into_memory(runs, count):
+    """Each must have room for one run; if none has, one process says how much it takes."""
+    said = []
+    job = Job((trial(),))
+    tasks = Tasks(load_dataset)
+    room = int(runs * need_of(job, tasks.of(job).view, torch.device("cpu")).of(1))
+    some = Runs(job.trials, Path("unused.sqlite"), Workers.of("cpu", 1, 2, room))
+    assert some._that_fit([job], tasks, said.append).processes == count
+    assert len(said) == 2 - count
+    assert all(re.fullmatch(r"processes: 1 instead of 2, as a run takes [\d.]+ \w+", line) for line in said)

@@ -278,7 +278,9 @@ def print_part(part: Part) -> None:
     if beside:
         note += f" {sum(one.close for one in beside)} of {len(beside)} within 2 points; mean absolute difference "
         note += f"{mean_absolute(beside):.1f}, of WCLL {mean_absolute(part.of('wcll')):.1f}."
-    screen.print(f"{note} {part.suite.about}".strip() + "\n")
+    screen.print(f"{note}\n")
+    if part.suite.about:
+        screen.print(f"{part.suite.about}\n")
 
 
 def _head(part: Part, column: str, metric: str) -> str:

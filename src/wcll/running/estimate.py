@@ -11,7 +11,7 @@ import torch
 from wcll.results.provenance import provenance
 from wcll.running.containers import View
 from wcll.running.execute import Tasks
-from wcll.running.memory import check_job, need_of
+from wcll.running.memory import available, need_of, runs_that_fit
 from wcll.running.plan import Job
 from wcll.running.train import train
 
@@ -26,7 +26,7 @@ class Cost:
     """What is left to do costs about this."""
 
     seconds: float
-    bytes: int  #: of the largest job
+    bytes: int  #: of the largest job, or of what of it is trained at once
     device: str
 
 
@@ -39,10 +39,11 @@ def estimate(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> Cost:
         kind = tuple(replace(trial, seed=0) for trial in job.trials)
         if kind not in measured:
             view = tasks.of(job).view
-            check_job(job, view)
+            need = need_of(job, view, device)
+            at_once = min(runs_that_fit(need, available(device)), len(job.trials))
             slow = job.image and device.type == "cpu"
-            seconds = _slow(job, view, samples) if slow else _measure(job, view, device)
-            measured[kind] = seconds, need_of(job, view, device).of(len(job.trials))
+            seconds = _slow(job, view, samples) if slow else _measure(job, view, device, at_once)
+            measured[kind] = seconds, need.of(at_once)
         total += measured[kind][0]
         largest = max(largest, measured[kind][1])
     return Cost(total, largest, str(provenance(device)["device"]))
@@ -61,18 +62,23 @@ def _slow(job: Job, view: View, samples: dict[object, float]) -> float:
     return len(job.trials) * seen * samples[job.kind]
 
 
-def _measure(job: Job, view: View, device: torch.device) -> float:
-    """Seconds of a job, from two trainings of two epochs that differ in their number of steps."""
-    short = Job(tuple(replace(trial, epochs=2) for trial in job.trials))
+def _measure(job: Job, view: View, device: torch.device, at_once: int) -> float:
+    """Seconds of a job, from two trainings of two epochs that differ in their number of steps.
+
+    Where not all of its runs fit into memory at once, those that do are measured.
+    """
+    short = Job(tuple(replace(trial, epochs=2) for trial in job.trials[:at_once]))
     batch = min(job.first.batch_size, len(view.data.x))
     steps = len(view.data.x) // batch
     few = min(FIRST, steps)
     most = min(few + STEPS, steps)
-    (_, brief), (prepared, longer) = (_timed(short, view, device, count * batch) for count in (few, most))
+    times = [_timed(short, view, device, count * batch) for count in dict.fromkeys((few, most))]
+    (_, brief), (prepared, longer) = times[0], times[-1]  # the same where an epoch has few steps
     step = max(longer - brief, 0.0) / max(most - few, 1)
     look = max(brief - few * step, 0.0) if most > few else 0.0  # too few steps do not tell what takes how long
     unseen = job.first.epochs - len(job.first.looked_at)
-    return prepared + job.first.epochs * (brief + (steps - few) * step) - unseen * look
+    seconds = prepared + job.first.epochs * (brief + (steps - few) * step) - unseen * look
+    return seconds * len(job.trials) / at_once
 
 
 def _timed(job: Job, view: View, device: torch.device, samples: int) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from numbers import Integral
@@ -14,10 +14,12 @@ from tempfile import TemporaryDirectory
 from wcll.atomic import check_target
 from wcll.checks import InputError, positive, whole
 from wcll.datasets import load_dataset, same_data
+from wcll.memory import in_words
 from wcll.results import Row, Store
 from wcll.results.store import STORE as STORE
 from wcll.running.estimate import Cost, estimate
 from wcll.running.execute import Load, Tasks, check_jobs, execute, unfinished
+from wcll.running.memory import available, need_of
 from wcll.running.pace import now
 from wcll.running.plan import TOGETHER, Job, plan
 from wcll.running.processes import Progress, Workers, execute_in_processes
@@ -177,7 +179,7 @@ class Runs:
                 if left:
                     done = len(keys) - sum(len(job.keys) for job in left)
                     say(f"{title}: {len(keys)} runs, {done} of them in {store.path}")
-                    self._execute(jobs, store, tasks, progress, say)
+                    replace(self, workers=self._that_fit(left, tasks, say))._execute(jobs, store, tasks, progress, say)
                 else:
                     say(f"{title}: all {len(keys)} runs are in {store.path}; nothing is left to do")
                 return self._finished(store, keys, say)
@@ -229,6 +231,19 @@ class Runs:
                 same = f"the file that the runs in {store.path} have read"
                 remedy = "give the new data another name, or use another --store"
                 raise InputError(f"dataset {name!r}", same, "one that was changed", remedy)
+
+    def _that_fit(self, jobs: Sequence[Job], tasks: Tasks, say: Say) -> Workers:
+        """As many processes as can each train a run of every kind in their share of the memory."""
+        who = self.workers
+        if who.processes == 1:
+            return who
+        kinds = {job.kind: job for job in reversed(jobs)}  # the first comes last: its task is kept for its training
+        needs = [need_of(job, tasks.of(job).view, who.device).of(1) for job in kinds.values()]
+        limit = available(who.device) if who.memory is None else who.memory
+        fit = max(min(who.processes, limit // max(needs)), 1)
+        if fit < who.processes:
+            say(f"processes: {fit} instead of {who.processes}, as a run takes {in_words(max(needs))}")
+        return replace(who, processes=fit)
 
     def _execute(self, jobs: Sequence[Job], store: Store, tasks: Tasks, progress: Progress, say: Say) -> None:
         """Work through the jobs; one who stops this is told how to go on."""

@@ -23,6 +23,7 @@ from wcll.suites.trial import Trial
 from wcll.training import Engine, Observer, RunGroup, RunLoss, Training, make_engine
 from wcll.training import train as run_epochs
 
+IMAGES_AT_ONCE = 2  #: networks for images that are tried out at a time: a few samples may be gigabytes in them
 Progress = Callable[[int], None]  #: told how many epochs of runs were just done
 Seen = tuple[Job, View]  #: runs, and all that their training may see
 
@@ -85,9 +86,10 @@ def train(
 def try_out(job: Job, view: View, device: torch.device) -> None:
     """One step of every run on a few samples, so that settings that cannot work fail now; nothing of it is kept."""
     try:
-        engine = make_engine([run_group(job, view).head(8)], training_of(job, view, device), plain=True)
-        engine.run_epoch()
-        engine.predict(0, engine.prepare(view.unlabelled[:2]))
+        for part in job.cut(IMAGES_AT_ONCE) if job.image else [job]:
+            engine = make_engine([run_group(part, view).head(8)], training_of(part, view, device), plain=True)
+            engine.run_epoch()
+            engine.predict(0, engine.prepare(view.unlabelled[:2]))
     except InputError:
         raise
     except (MemoryError, RuntimeError, TypeError, OverflowError) as error:
