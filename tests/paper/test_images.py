@@ -22,14 +22,14 @@ from wcll.paper.published import METHODS, published
 from wcll.paper.result_files import grown, keys_of, make_part, read_part, write_part
 from wcll.suites import load_suite
 
-DATASETS = ("cifar10", "tiny-imagenet")
+DATASETS = ("cifar10", "tiny-imagenet", "ddsm")
 
 
 def test_every_published_number_on_images_has_a_cell():
     matched = set()
     for name in IMAGES:
         part = make_part(load_suite(name), 0, [], "")
-        matched |= set(part.printed.values())
+        matched |= {one for printed in part.all_printed.values() for one in printed.values()}
         assert set(METHODS) < set(part.methods)
     assert matched == {one for one in published() if one.dataset in DATASETS}
 

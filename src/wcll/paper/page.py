@@ -83,7 +83,7 @@ def headline(found: Reproduction) -> dict[str, Any]:
     others = [one for one in found.beside if one.printed.method != "wcll"]
     return {
         "published": len(published()),
-        "on_images": sum(len(part.beside) for part in found.images.values()),
+        "on_images": sum(len(some) for part in found.images.values() for some in part.all_beside.values()),
         "elsewhere": sum(one.dataset != "mnist" for one in published()),
         "fitted": _counts(fitted),
         "others": _counts(others),

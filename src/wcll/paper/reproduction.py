@@ -51,7 +51,8 @@ class Reproduction:
     @property
     def missing(self) -> list[Published]:
         """Published numbers that were not measured yet."""
-        measured = {one.printed for part in (*self.tables, *self.images.values()) for one in part.beside.values()}
+        parts = (*self.tables, *self.images.values())
+        measured = {one.printed for part in parts for some in part.all_beside.values() for one in some.values()}
         return [one for one in published() if one not in measured]
 
     @property
