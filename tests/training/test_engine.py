@@ -22,7 +22,7 @@ from wcll.models import predict_logits
 from wcll.report.formats import to_csv
 from wcll.report.tables import build_table
 from wcll.suites import load_suite, parse_suite
-from wcll.training import RunGroup, RunLoss, Training, make_engine, torch_threads, train
+from wcll.training import RunGroup, RunLoss, Standard, Training, make_engine, torch_threads, train
 from wcll.training.captured import CapturedRuns
 from wcll.training.graph import WARM_UP, Replay
 from wcll.training.linear import LinearRuns
@@ -284,18 +284,29 @@ def without_streams(monkeypatch):
     monkeypatch.setattr(torch.cuda, "stream", nullcontext)
 
 
-@pytest.mark.parametrize("model", [{"name": "mlp", "hidden": 7, "dropout": 0.3}, {"name": "cnn9", "width": 2}], ids=str)
-def test_steps_that_a_gpu_would_record_equal_the_plain_loop(model, without_streams):
+@pytest.mark.parametrize(
+    ("model", "normalised"),
+    [
+        ({"name": "mlp", "hidden": 7, "dropout": 0.3}, False),
+        ({"name": "cnn9", "width": 2}, False),
+        ({"name": "cnn9", "width": 2}, True),
+    ],
+)
+def test_steps_that_a_gpu_would_record_equal_the_plain_loop(model, normalised, without_streams):
     """On a CPU, where nothing is recorded: drop-out of an epoch drawn at once, each network alone, two groups."""
     cases, both = [Case("log"), Case("forward", ("transition",))], []
     for seed in (0, 1):
         images = np.random.default_rng(seed).integers(0, 256, (N, 3, 8, 8), dtype=np.uint8)
         both.append(dataclasses.replace(group(cases, seed), x=torch.from_numpy(images)))
+    if normalised:
+        both = [dataclasses.replace(one, standard=Standard.of(one.x // (1 + one.seed), 255.0)) for one in both]
     fast, slow = (run(maker(both, training(model=model)), 4) for maker in (CapturedRuns, PlainLoop))
     for index in (0, 1):
         assert difference(fast, slow, group_a=index, group_b=index) < 1e-9
         x = both[0].x[:9]
         assert torch.allclose(fast.predict(index, fast.prepare(x)), slow.predict(index, slow.prepare(x)), atol=1e-9)
+    alone = run(PlainLoop(both[1:], training(model=model)), 4)
+    assert difference(slow, alone, group_a=1) == 0
 
 
 # Several labels, sample weights, a user's own loss: in every engine, and from one training to the next

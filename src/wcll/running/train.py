@@ -20,7 +20,7 @@ from wcll.running.plan import Job
 from wcll.running.task import loss_context
 from wcll.suites.settings import Role
 from wcll.suites.trial import Trial
-from wcll.training import Engine, Observer, RunGroup, RunLoss, Training, make_engine
+from wcll.training import Engine, Observer, RunGroup, RunLoss, Standard, Training, make_engine
 from wcll.training import train as run_epochs
 
 IMAGES_AT_ONCE = 2  #: networks for images that are tried out at a time: a few samples may be gigabytes in them
@@ -146,8 +146,9 @@ def run_group(job: Job, view: View) -> RunGroup:
     """The runs of a job as engines take them."""
     labels = _labels(view.data, job.first)
     targets = Targets.of(torch.as_tensor(labels), view.n_classes)
-    losses = list(_run_losses(job, view, labels))
-    return RunGroup(view.data.x, targets, job.first.seed, [trial.lr for trial in job.trials], losses)
+    losses, rates, x = list(_run_losses(job, view, labels)), [trial.lr for trial in job.trials], view.data.x
+    standard = Standard.of(x, view.scale) if job.first.normalise else None  # of what is learnt from, and nothing else
+    return RunGroup(x, targets, job.first.seed, rates, losses, standard)
 
 
 def _labels(data: Weak | Ordinary, trial: Trial) -> IntArray:

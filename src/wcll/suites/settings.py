@@ -51,6 +51,7 @@ RESAMPLINGS = ("over", "under", "over-by-y", "under-by-y")
 OPTIMISERS = ("adam",)
 EVALUATED = ("epochs", "checkpoints")  #: when test and held-out samples are looked at: every time, or where it counts
 DTYPES = ("float32", "float64")
+NORMALISED = ("standard",)  #: every channel's mean and standard deviation over the training samples
 LARGEST = 10**6  #: no rate, decay or ratio is larger, and no count a thousand times larger
 
 

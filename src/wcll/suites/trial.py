@@ -14,6 +14,7 @@ from wcll.labels.beliefs import Source, q_in_words
 from wcll.labels.transition import TRANSITIONS
 from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES
+from wcll.models import MODELS, Family
 from wcll.suites import settings as read
 from wcll.suites.settings import BY_LABEL, Options, Role, Setting, setting
 
@@ -74,6 +75,8 @@ class Trial:
     dtype: str = setting(Role.SHARED, read.one_of(*read.DTYPES), "float32", tunable=True)
     #: Whether models are looked at after every epoch, or at the checkpoints, where they are compared, only.
     evaluate: str | None = setting(Role.SHARED, read.evaluate, None)
+    #: How the pixels of images become numbers: from 0 to 1, or with the mean and the spread of each channel taken out.
+    normalise: str | None = setting(Role.SHARED, read.one_of(*read.NORMALISED), None, tunable=True, nullable=True)
 
     @staticmethod
     def of(settings: Mapping[str, Any]) -> Trial:
@@ -109,6 +112,10 @@ class Trial:
         if self.imbalance_of in BY_LABEL and self.n_majority is None:
             number = f"a number for imbalance_of = {self.imbalance_of!r}"
             raise InputError("n_majority", number, "none", "how many could be kept depends on the draw")
+        if self.normalise and MODELS[self.model].family is not Family.IMAGE:
+            images = " or ".join(repr(name) for name, model in MODELS.items() if model.family is Family.IMAGE)
+            remedy = f"it is for images, in model {images}"
+            raise InputError("normalise", f"'none' for model {self.model!r}", repr(self.normalise), remedy)
         spec = LOSSES[self.loss]
         if self.weights not in (None, "auto") and not spec.weighted:
             raise InputError("weights", f"none for loss {self.loss!r}, which is not a mean over samples", self.weights)

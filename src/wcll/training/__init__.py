@@ -7,6 +7,7 @@ from wcll.training.engines import make_engine
 from wcll.training.epochs import Observer, train
 from wcll.training.optim import RunAdam
 from wcll.training.runs import RunGroup, RunLoss, Training
+from wcll.training.standard import Standard
 
 __all__ = [
     "Engine",
@@ -14,6 +15,7 @@ __all__ = [
     "RunAdam",
     "RunGroup",
     "RunLoss",
+    "Standard",
     "Training",
     "batches",
     "dtype_and_device",

@@ -89,7 +89,7 @@ class CapturedRuns(Engine):
 
     def predict(self, group: int, prepared: Tensor) -> Tensor:
         """Logits of prepared samples, (runs, n, classes)."""
-        x = self._numbers(prepared)
+        x = self._numbers(group, prepared)
         with torch.autocast("cuda", torch.bfloat16, enabled=self.half):
             parts = [predict_logits(stack.model, x, batch_size=8 * self.at_once) for stack in self.stacks[group]]
         return torch.cat(parts).to(self.training.dtype)
@@ -152,12 +152,12 @@ class CapturedRuns(Engine):
         """One look at a batch, to learn the sizes of its features."""
         with torch.no_grad(), torch.autocast("cuda", torch.bfloat16, enabled=self.half):
             kept = {name: buffer.clone() for name, buffer in stack.model.named_buffers()}
-            stack.model(self._numbers(self.x[0][: self.batch_size]), 0)
+            stack.model(self._numbers(0, self.x[0][: self.batch_size]), 0)
             for name, buffer in stack.model.named_buffers():
                 buffer.copy_(kept[name])
 
-    def _numbers(self, x: Tensor) -> Tensor:
-        numbers = x.to(self.training.dtype) / self.training.scale
+    def _numbers(self, group: int, x: Tensor) -> Tensor:
+        numbers = self._normalised(group, x.to(self.training.dtype) / self.training.scale)
         if self.image:
             numbers = numbers.unsqueeze(1) if numbers.ndim == 3 else numbers
             numbers = numbers.contiguous(memory_format=torch.channels_last)
@@ -167,7 +167,7 @@ class CapturedRuns(Engine):
         main = torch.cuda.current_stream()
         turn, held = 0, []  # batches are held until all streams have used them: their memory must not be taken before
         for g, stacks in enumerate(self.stacks):
-            x = self._numbers(self.x[g].index_select(0, self.rows[g]))
+            x = self._numbers(g, self.x[g].index_select(0, self.rows[g]))
             held.append(x)
             for stack in stacks:
                 side = self.streams[turn % len(self.streams)]

@@ -41,6 +41,8 @@ class Engine(ABC):
         self.batch_size = min(training.batch_size, self.n)
         self.at_once = training.family.at_once
         self.epoch = 0  #: how many are done
+        given, place = [group.standard for group in groups], (training.device, training.dtype)
+        self.standards = [None if standard is None else standard.to(*place) for standard in given]
 
     @abstractmethod
     def run_epoch(self) -> None:
@@ -61,6 +63,11 @@ class Engine(ABC):
     @abstractmethod
     def predict(self, group: int, prepared: Tensor) -> Tensor:
         """Logits of prepared samples, (runs, n, classes)."""
+
+    def _normalised(self, group: int, numbers: Tensor) -> Tensor:
+        """Images as the models of a group take them: groups have data, and so means, of their own."""
+        standard = self.standards[group]
+        return numbers if standard is None else standard(numbers)
 
     def classify(self, group: int, prepared: Tensor) -> Tensor:
         """Predicted classes of prepared samples, (runs, n), in one byte each if they fit."""

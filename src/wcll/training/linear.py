@@ -38,6 +38,7 @@ class LinearRuns(Engine):
 
     def __init__(self, groups: Sequence[RunGroup], training: Training) -> None:
         super().__init__(groups, training)
+        assert not any(self.standards)  # that is for networks for images
         dtype, device, n_classes = training.dtype, training.device, training.n_classes
         self.n_features = prod(groups[0].x.shape[1:])
         self.width = padded(self.n_features)

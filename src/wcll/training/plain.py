@@ -71,7 +71,7 @@ class PlainLoop(Engine):
 
     def __init__(self, groups: Sequence[RunGroup], training: Training) -> None:
         super().__init__(groups, training)
-        self.x = [training.numbers(group.x) for group in groups]
+        self.x = [self._normalised(g, training.numbers(group.x)) for g, group in enumerate(groups)]
         self.targets = [group.targets.to(training.device) for group in groups]
         self.stacks = [StackStep(group, training, 0, self.n_runs) for group in groups]
         self.step = torch.tensor(0)  #: how many are done
@@ -103,7 +103,7 @@ class PlainLoop(Engine):
 
     def predict(self, group: int, prepared: Tensor) -> Tensor:
         """Logits of prepared samples, (runs, n, classes)."""
-        return predict_logits(self.stacks[group].model, prepared)
+        return predict_logits(self.stacks[group].model, self._normalised(group, prepared))
 
     def parameters(self, group: int) -> dict[str, Tensor]:
         """Parameters and running statistics of a group by name, (runs, ...)."""

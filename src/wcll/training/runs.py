@@ -13,6 +13,7 @@ from torch import Tensor
 from wcll.checks import InputError
 from wcll.losses import Context, LossSpec, Targets
 from wcll.models import Family, ModelChoice, RunStack, build_model, family_of
+from wcll.training.standard import Standard
 
 Loss = Callable[[Tensor, Targets], Tensor]
 Gradient = Callable[[Tensor, Tensor, Targets], Tensor]
@@ -46,9 +47,10 @@ class RunGroup:
     seed: int
     rates: Sequence[float]  #: one a run
     losses: Sequence[RunLoss]
+    standard: Standard | None = None  #: how images are normalised, if they are
 
     def head(self, n: int | None) -> RunGroup:
-        """The same with the first samples only; what losses are told stays."""
+        """The same with the first samples only; what losses are told stays, and how images are normalised."""
         return replace(self, x=self.x[:n], targets=self.targets[slice(n)])
 
 
