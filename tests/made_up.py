@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -44,8 +44,9 @@ def keys(name: str) -> tuple[Suite, dict[tuple[str, str, int], str]]:
     return suite, cells
 
 
+@lru_cache(maxsize=64)
 def part(name: str, say: Say, without: tuple[str, ...] = ()) -> Part:
-    """A suite whose runs have the figures that ``say`` gives; rows ``without`` were not run."""
+    """A suite whose runs have the figures that ``say`` gives; rows ``without`` were not run. Tests share its tables."""
     suite, cells = keys(name)
     runs = {key: kept(key, say(*place)) for place, key in cells.items() if place[0] not in without}
     there = replace(suite, rows=tuple(row for row in suite.rows if row.title not in without))
@@ -106,15 +107,17 @@ def noisy(say: Callable[[str, str], Figures], size: float = 0.5) -> Say:
     return with_noise
 
 
+ALIKE = noisy(lambda method, column: Figures())  #: all methods in all settings
+
+
 def everything(
-    say: Say | None = None,
+    say: Say = ALIKE,
     worlds: int = 3,
     by_protocol: Callable[[Protocol, str], float] | None = None,
     elsewhere: Say | None = None,
     without: tuple[str, ...] = (),
 ) -> Reproduction:
     """All suites with figures of ``say`` (under the other named protocols: of ``elsewhere``), and a search."""
-    say = say or noisy(lambda method, column: Figures())
     lacking = {name: tuple(row.title for row in keys(name)[0].rows if row.title in without) for name in SUITES}
     parts = {name: part(name, say, lacking[name]) for name in SUITES}
     named = {name: part(name, elsewhere or say) for name in list(NAMED)[: worlds - 1]}

@@ -61,10 +61,9 @@ def rivals_at(apart):
     return lambda one, column: printed(column) + (0 if one.loss.startswith("wcll") else apart(one, column))
 
 
-@pytest.mark.parametrize("words", ["most accurate of the ten", "The weights help", "LOG does poorly"])
-@pytest.mark.parametrize(
-    ("apart", "then"),
-    [
+@pytest.fixture(
+    scope="module",
+    params=[
         (lambda one, column: -20, HOLDS),
         (lambda one, column: 20, FAILS),
         (lambda one, column: 20 if one.lr == 5e-4 else -20, DEPENDS),
@@ -73,8 +72,16 @@ def rivals_at(apart):
     ],
     ids=["below", "above", "by rate", "in one setting", "within noise"],
 )
-def test_claims_on_means(words, apart, then):
-    assert verdict(everything(by_protocol=rivals_at(apart), worlds=1), words) == then
+def searched(request):
+    """Results of a search, and what follows from them."""
+    apart, then = request.param
+    return everything(by_protocol=rivals_at(apart), worlds=1), then
+
+
+@pytest.mark.parametrize("words", ["most accurate of the ten", "The weights help", "LOG does poorly"])
+def test_claims_on_means(words, searched):
+    found, then = searched
+    assert verdict(found, words) == then
 
 
 def test_the_noise_is_the_border():
@@ -184,22 +191,24 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("words", HOLDING)
+@pytest.fixture(scope="module", params=HOLDING)
+def words(request):
+    """A claim; its tests follow each other, as they share results."""
+    return request.param
+
+
 def test_what_holds_by_construction(words):
     assert verdict(everything(HOLDING[words]), words) == HOLDS
 
 
-@pytest.mark.parametrize("words", FAILING)
 def test_what_does_not_by_construction(words):
     assert verdict(everything(FAILING[words]), words) == FAILS
 
 
-@pytest.mark.parametrize("words", HOLDING)
 def test_what_other_protocols_deny_depends(words):
     assert verdict(everything(HOLDING[words], elsewhere=FAILING[words]), words) == DEPENDS
 
 
-@pytest.mark.parametrize("words", HOLDING)
 def test_one_protocol_alone_tells_nothing(words):
     assert verdict(everything(HOLDING[words], worlds=1), words) == UNTOLD
 
@@ -274,6 +283,7 @@ def test_the_lemma():
 
 
 def test_every_claim_is_tried_both_ways():
+    assert HOLDING.keys() == FAILING.keys()
     tried = {*HOLDING, "most accurate of the ten", "The weights help", "LOG does poorly", "Eq. 12", "extreme case"}
     tried |= {"any loss and any model", "1/sqrt(N)", "Lemma 1"}
     tried |= {"DDSM", *ON_IMAGES}  # see test_image_claims.py

@@ -18,11 +18,16 @@ def test_there_is_one_for_each_way_to_draw_labels():
     assert PROTOCOLS == len(GENERATORS) == 5
 
 
+@pytest.fixture(scope="module")
+def searched():
+    """The keys of the search's first trials."""
+    return {trial.key for trial in search.search_trials(search.base_suite(), 1)}
+
+
 @pytest.mark.parametrize("name", NAMED)
-def test_its_runs_are_those_of_the_search_and_more(name):
+def test_its_runs_are_those_of_the_search_and_more(name, searched):
     """The same data, rate and formula: the search's trials are among them, so that a store has to train them once."""
     suite, protocol = named_suite(name), NAMED[name]
-    searched = {trial.key for trial in search.search_trials(search.base_suite(), 1)}
     assert [column.title for column in suite.columns] == [c.title for c in search.main_columns(search.base_suite())]
     assert len(suite.columns) == 11
     for row in suite.rows:
