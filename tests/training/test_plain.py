@@ -23,8 +23,8 @@ LOSS_CASES = {case.name: case for case in CASES}  # one variant a loss
 K, N = 4, 48
 
 
-def train(model, shape, cases, rates, *, seed=3, epochs=17):
-    """Parameters and running statistics after 51 steps, with a leading run axis."""
+def train(model, shape, cases, rates, *, seed=3, epochs=5):
+    """Parameters and running statistics after 15 steps, with a leading run axis."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(N, *shape, dtype=torch.float64, generator=generator)
     losses = [
@@ -42,7 +42,7 @@ def train(model, shape, cases, rates, *, seed=3, epochs=17):
 @pytest.mark.parametrize(("model", "shape"), MODELS_TRAINED, ids=["linear", "mlp", "cnn9"])
 @pytest.mark.parametrize("name", list(LOSSES))
 def test_together_equals_alone(name, model, shape):
-    case, rates = LOSS_CASES[name], [1e-3, 3e-3, 1e-2]
+    case, rates = LOSS_CASES[name], [1e-3, 1e-2]
     start, together = train(model, shape, [(case, 0, rates)], rates)
     assert any(not torch.equal(together[key], start[key]) for key in start), "nothing was learned"
     for run, rate in enumerate(rates):
@@ -61,7 +61,7 @@ def test_losses_of_several_groups_train_side_by_side():
 
 @pytest.mark.parametrize("weight_decay", [0.0, 1e-2])
 def test_adam_is_torchs_adam(weight_decay):
-    ours = torch.nn.Parameter(torch.randn(1, 4, 3, dtype=torch.float64))
+    ours = torch.nn.Parameter(torch.randn(1, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
     theirs = torch.nn.Parameter(ours.detach().clone())
     one = RunAdam([ours], torch.tensor([0.05], dtype=torch.float64), weight_decay=weight_decay)
     other = torch.optim.Adam([theirs], lr=0.05, weight_decay=weight_decay)
