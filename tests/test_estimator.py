@@ -466,8 +466,8 @@ def regret(seed, labels):
 
 @pytest.mark.parametrize("labels", ["uniform", "inverse-size"])
 def test_grid_search_with_complementary_labels_alone_has_small_regret(labels):
-    """Default scorer for uniform labels; the log-likelihood under Q for inverse-size labels; seeds 0 to 9."""
-    assert np.mean([regret(seed, labels) for seed in range(10)]) <= 0.02
+    """Default scorer for uniform labels; the log-likelihood under Q for inverse-size labels; seeds 0 to 3."""
+    assert np.mean([regret(seed, labels) for seed in range(4)]) <= 0.02
 
 
 # Sample weights
@@ -512,23 +512,31 @@ SAVED = [
 ]
 
 
-@pytest.mark.parametrize(("loss", "model"), SAVED, ids=["linear", "mlp", "cnn9"])
-def test_save_and_load_in_a_new_process(loss, model, tmp_path):
-    rng = np.random.default_rng(0)
-    images = isinstance(model, dict) and model["name"] == "cnn9"
-    x = rng.normal(size=(60, 1, 8, 8) if images else (60, 5)).astype(np.float32)
-    names = np.array(["a", "b", "c"])[rng.integers(0, 3, 60)]
-    fitted = quick(loss, model=model, max_epochs=5).fit(x, names)
-    fitted.save(tmp_path / "model.safetensors")
-    np.save(tmp_path / "x.npy", x)
-    code = (
-        "import sys, numpy as np; from wcll import ComplementaryClassifier as C; "
-        "m = C.load(sys.argv[1] + '/model.safetensors'); x = np.load(sys.argv[1] + '/x.npy'); "
-        "np.save(sys.argv[1] + '/f.npy', m.decision_function(x)); np.save(sys.argv[1] + '/p.npy', m.predict(x))"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    assert np.array_equal(np.load(tmp_path / "f.npy"), fitted.decision_function(x))  # bit for bit
-    assert np.array_equal(np.load(tmp_path / "p.npy"), fitted.predict(x))
+LOADS = """
+import sys
+import numpy as np
+from wcll import ComplementaryClassifier
+for name in sys.argv[1:]:
+    model, x = ComplementaryClassifier.load(f"{name}.safetensors"), np.load(f"{name}.npy")
+    np.savez(f"{name}.npz", logits=model.decision_function(x), classes=model.predict(x))
+"""
+
+
+def test_save_and_load_in_a_new_process(tmp_path):
+    expected = {}
+    for loss, model in SAVED:
+        rng, name = np.random.default_rng(0), model["name"] if isinstance(model, dict) else model
+        x = rng.normal(size=(60, 1, 8, 8) if name == "cnn9" else (60, 5)).astype(np.float32)
+        fitted = quick(loss, model=model, max_epochs=5).fit(x, np.array(["a", "b", "c"])[rng.integers(0, 3, 60)])
+        fitted.save(tmp_path / f"{name}.safetensors")
+        np.save(tmp_path / f"{name}.npy", x)
+        expected[name] = fitted.decision_function(x), fitted.predict(x)
+    assert len(expected) == len(SAVED)
+    subprocess.run([sys.executable, "-c", LOADS, *expected], cwd=tmp_path, check=True)
+    for name, (logits, classes) in expected.items():
+        with np.load(tmp_path / f"{name}.npz") as found:
+            assert np.array_equal(found["logits"], logits), name  # bit for bit
+            assert np.array_equal(found["classes"], classes), name
 
 
 def test_a_loaded_model_scores_and_keeps_names(tmp_path, iris):
