@@ -44,7 +44,7 @@ def look_at(page: Path, width: int, dark: bool, tmp_path: Path) -> dict[str, Any
         f"--blink-settings=preferredColorScheme={0 if dark else 1}",
     ]
     dom = subprocess.run(
-        [str(CHROMIUM), *options, "--dump-dom", frame.as_uri()], capture_output=True, text=True, timeout=120, check=True
+        [str(CHROMIUM), *options, "--dump-dom", frame.as_uri()], capture_output=True, text=True, timeout=600, check=True
     ).stdout
     found = re.search(r"<title>(.*?)</title>", dom)
     assert found is not None

@@ -12,6 +12,12 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCE, os.environ.get(
 
 torch.set_num_threads(1)  # tests run side by side, on small matrices
 
-# Machines are shared and noisy: no time limits. CI repeats the same examples; elsewhere every run tries new ones.
-hypothesis.settings.register_profile("house", deadline=None, derandomize="CI" in os.environ)
+# Machines are shared and noisy: no time limits, not even for how long examples take to make. CI repeats the same
+# examples; elsewhere every run tries new ones.
+hypothesis.settings.register_profile(
+    "house",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+)
 hypothesis.settings.load_profile("house")

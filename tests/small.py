@@ -62,6 +62,11 @@ metrics = ["accuracy", "macro_f1"]
 select = "label-free"
 """
 
+#: As many runs, all of linear models: a process that asks what networks take loads for seconds more.
+LINEAR = SMALL.replace(
+    'title = "mlp"\nmodel = { name = "mlp", hidden = 16, dropout = 0.2 }', 'title = "rarer"\nmodel = "linear"\np = 4'
+)
+
 
 BASE = {
     **{"dataset": "digits", "loss": "wcll", "lr": 1e-2, "seed": 0, "imbalance": "eq6", "minority": [0], "p": 2},
@@ -96,6 +101,10 @@ def run_suite(suite, seeds, device="cpu", *, load=load_dataset, plain=False):
     jobs = plan(list(suite.all_trials(seeds)), together=64)
     steps = [[(job, tasks.of(job)) for job in step] for step in in_step(jobs, where)]
     return {row.key: row for step in steps for row in run_jobs(step, where, plain=plain)}
+
+
+#: Seconds for what takes a few: machines are shared and slow, and what hangs is found all the same.
+PATIENCE = 600
 
 
 def heeds_control_c() -> None:

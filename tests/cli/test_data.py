@@ -21,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
+from small import PATIENCE
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.datasets import DATASETS, Download, archives, download_dataset, load_dataset
@@ -94,12 +95,12 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.stall:
             self.wfile.write(body[: len(body) // 2])
             self.wfile.flush()
-            self.server.stall.wait(60)
+            self.server.stall.wait(PATIENCE)
             return
         if self.server.pause:
             self.wfile.write(body[: len(body) // 2])
             self.wfile.flush()
-            self.server.pause.wait(60)
+            self.server.pause.wait(PATIENCE)
             body = body[len(body) // 2 :]
         if self.server.drip:
             self.send_slowly(body)
@@ -279,10 +280,14 @@ def test_mirrors_are_tried_in_turn(server, mnist, tmp_path, monkeypatch, capsys)
 
 
 def test_a_server_that_falls_silent(server, mnist, tmp_path, monkeypatch):
-    monkeypatch.setattr("wcll.datasets.download.TIMEOUT", 0.2)
     server.stall = threading.Event()
-    with pytest.raises(InputError, match=r"got timed out from http://.*; the same command goes on where it stopped"):
-        download_dataset("mnist", tmp_path)
+    for seconds in (0.2, 2.0, 20.0):  # a slow machine may need that long for the first half
+        monkeypatch.setattr("wcll.datasets.download.TIMEOUT", seconds)
+        with pytest.raises(InputError, match=r"got timed out from http://") as caught:
+            download_dataset("mnist", tmp_path)
+        if names(tmp_path) != ["mnist"]:
+            break
+    assert str(caught.value).endswith("; the same command goes on where it stopped")
     assert names(tmp_path) == ["mnist", f"mnist/{FILES[0]}.part"]
 
 
@@ -304,7 +309,7 @@ def test_killed_in_between_leaves_a_part(server, mnist, tmp_path):
     name, part = FILES[0], tmp_path / f"{FILES[0]}.part"
     command = [sys.executable, "-c", code, name, digest(mnist[name]), server.url(name), str(tmp_path)]
     with subprocess.Popen(command) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not (part.exists() or process.poll() is not None) and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.1)
@@ -325,7 +330,7 @@ def test_two_downloads_of_one_file_at_once(server, mnist, tmp_path):
     part = tmp_path / f"{FILES[0]}.part"
     thread = threading.Thread(target=fetch, args=(first, tmp_path))
     thread.start()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not (part.exists() and server.asked) and time.monotonic() < deadline:
         time.sleep(0.01)
     pause, server.pause = server.pause, None

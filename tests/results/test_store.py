@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from small import MAIN, SMALL, finished, start, trial
+from small import MAIN, PATIENCE, SMALL, finished, start, trial
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.results import Store, store
@@ -35,6 +35,9 @@ def row(name, correct=5):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "store.sqlite"
+
+
+SLEEPS = f"import time; time.sleep({PATIENCE})"
 
 
 def elsewhere(token="other"):
@@ -77,7 +80,7 @@ def test_a_silent_owner_elsewhere_loses_its_claim(path):
 
 
 def test_a_dead_owner_here_loses_its_claim_at_once(path):
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    child = subprocess.Popen([sys.executable, "-c", SLEEPS])
     here = Owner.here()
     owner = Owner.of(child.pid)
     with Store(path) as one:
@@ -91,7 +94,7 @@ def test_a_dead_owner_here_loses_its_claim_at_once(path):
 
 
 def test_a_zombie_is_dead(path):
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    child = subprocess.Popen([sys.executable, "-c", SLEEPS])
     here = Owner.here()
     owner = Owner.of(child.pid)
     assert owner.alive(here, silent=False)
@@ -105,7 +108,7 @@ def test_a_zombie_is_dead(path):
 
 def test_an_owner_of_an_older_version_is_known_by_its_silence(path):
     """It wrote its start as ticks since the machine's, or nothing: no reason to take its runs while it beats."""
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    child = subprocess.Popen([sys.executable, "-c", SLEEPS])
     here = Owner.here()
     for started in ("123456", ""):
         owner = replace(Owner.of(child.pid), started=started)
@@ -130,7 +133,7 @@ def test_threads_of_one_process_keep_their_claims(path):
 
 
 def test_a_clock_that_is_set_kills_nobody():
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    child = subprocess.Popen([sys.executable, "-c", SLEEPS])
     owner = Owner.of(child.pid)
     moved = replace(owner, started=str(float(owner.started) + 1))
     assert moved.alive(Owner.here(), silent=False)
@@ -257,7 +260,7 @@ def test_a_full_disk_loses_nothing(tmp_path, path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (32_000, 32_000))
 
     child = start(MAIN, "run", str(suite), "--store", str(path), "--trials", "1", preexec_fn=no_space)
-    _, error = child.communicate(timeout=120)
+    _, error = child.communicate(timeout=PATIENCE)
     assert child.returncode == 2, error
     last = error.strip().splitlines()[-1]
     assert "--store: expected a file that can be written" in last

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from small import SMALL, start
+from small import PATIENCE, SMALL, start
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.persistence import write_model
@@ -128,12 +128,12 @@ def test_killed_in_the_middle_of_a_unit(tmp_path, monkeypatch):
     Path("small.toml").write_text(SMALL.replace("trials = 3", "trials = 1"))
     command = ["run", "small.toml", "--store", "s.sqlite"]
     child = start(KILLED, *command, env={**os.environ, "KILL": "1"})
-    child.communicate(timeout=120)
+    child.communicate(timeout=PATIENCE)
     assert child.returncode == -signal.SIGKILL
     assert len(list(Path("s.sqlite.checkpoints").iterdir())) == 1
     Path("epochs").unlink()
     child = start(KILLED, *command)
-    _, error = child.communicate(timeout=120)
+    _, error = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0, error
     assert Path("epochs").read_text().split()[0] == "9"
     assert not Path("s.sqlite.checkpoints").exists()

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import wcll
-from small import MAIN, SMALL, start
+from small import LINEAR, MAIN, PATIENCE, start
 from wcll.cli.app import run
 from wcll.results import Store
 from wcll.suites import load_suite
@@ -41,9 +41,9 @@ from wcll.cli.app import run
 sys.exit(run(sys.argv[1:]))
 """
 
-#: Writes the keys of every run that it has trained to the file in KEYS.
+#: Writes the keys of every run that it has trained to the file in KEYS; then waits until all PROCESSES have trained some.
 LOGS = """
-import os, sys
+import os, sys, time
 import wcll.running.execute as execute
 plain = execute.run_jobs
 def logged(*given, **options):
@@ -51,22 +51,49 @@ def logged(*given, **options):
     handle = os.open(os.environ["KEYS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(handle, "".join(f"{os.getpid()} {row.key}\\n" for row in rows).encode())
     os.close(handle)
+    end = time.monotonic() + 600
+    while rows and len({line.split()[0] for line in open(os.environ["KEYS"])}) < int(os.environ["PROCESSES"]):
+        assert time.monotonic() < end
+        time.sleep(0.02)
     return rows
 execute.run_jobs = logged
 from wcll.cli.app import run
 sys.exit(run(sys.argv[1:]))
 """
 
+#: From its second unit on it trains without an end, or nearly: whoever looks finds it at work, however late.
+GOES_ON = """
+import wcll.running.execute as execute
+plain, units = execute.run_jobs, []
+def again_and_again(*given, **options):
+    units.append(given)
+    for _ in range(10_000 if len(units) > 1 else 1):
+        rows = plain(*given, **options)
+    return rows
+execute.run_jobs = again_and_again
+from wcll.cli import main
+main()
+"""
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.toml").write_text(SMALL)
+    (tmp_path / "small.toml").write_text(LINEAR)
     return tmp_path
 
 
-def command(store):
-    return ["run", "small.toml", "--store", str(store), "--together", "3"]
+def command(store, suite="small.toml"):
+    return ["run", str(suite), "--store", str(store), "--together", "3"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The store of a run that nothing has disturbed."""
+    place = tmp_path_factory.mktemp("whole")
+    (place / "small.toml").write_text(LINEAR)
+    assert run(command(place / "whole.sqlite", place / "small.toml")) == 0
+    return place / "whole.sqlite"
 
 
 def keys():
@@ -77,7 +104,7 @@ def count(path):
     """Finished runs so far, read beside the process that writes."""
     if not path.exists():
         return 0
-    connection = sqlite3.connect(path, timeout=10)
+    connection = sqlite3.connect(path, timeout=PATIENCE)
     try:
         return connection.execute("SELECT count(*) FROM runs").fetchone()[0]
     except sqlite3.OperationalError:  # the table is not there yet
@@ -99,7 +126,7 @@ def check(path):
         assert store.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
 
 
-def test_killed_again_and_again_the_table_is_the_same(folder):
+def test_killed_again_and_again_the_table_is_the_same(folder, whole):
     path, rng = folder / "killed.sqlite", random.Random(0)
     moments = ["write", *(rng.uniform(0, 1.5) for _ in range(KILLS - 1))]
     rng.shuffle(moments)
@@ -111,15 +138,14 @@ def test_killed_again_and_again_the_table_is_the_same(folder):
                 time.sleep(0.02)
             time.sleep(moment)
             child.send_signal(signal.SIGKILL)
-        _, error = child.communicate(timeout=120)
+        _, error = child.communicate(timeout=PATIENCE)
         assert child.returncode in (-signal.SIGKILL, 0), error  # a late kill may find it finished
         assert moment != "write" or child.returncode == -signal.SIGKILL or seen >= len(keys()) - 3
         assert seen <= count(path)
         seen = count(path)
     assert run(command(path)) == 0
     check(path)
-    assert run(command(folder / "whole.sqlite")) == 0
-    assert table(path) == table(folder / "whole.sqlite")
+    assert table(path) == table(whole)
 
 
 def trained(log):
@@ -128,10 +154,10 @@ def trained(log):
 
 def test_two_processes_share_a_suite(folder):
     path, log = folder / "shared.sqlite", folder / "keys"
-    environment = {**os.environ, "KEYS": str(log)}
+    environment = {**os.environ, "KEYS": str(log), "PROCESSES": "2"}
     children = [start(LOGS, *command(path), env=environment) for _ in range(2)]
     for child in children:
-        _, error = child.communicate(timeout=180)
+        _, error = child.communicate(timeout=PATIENCE)
         assert child.returncode == 0, error
     check(path)
     assert trained(log) == keys()  # each once
@@ -140,13 +166,13 @@ def test_two_processes_share_a_suite(folder):
 
 def test_a_process_finishes_the_share_of_one_that_was_killed(folder):
     path, log = folder / "shared.sqlite", folder / "keys"
-    environment = {**os.environ, "KEYS": str(log)}
+    environment = {**os.environ, "KEYS": str(log), "PROCESSES": "1"}
     first, second = (start(LOGS, *command(path), env=environment) for _ in range(2))
     while count(path) < 4 and first.poll() is None:
         time.sleep(0.02)
     first.send_signal(signal.SIGKILL)
     first.communicate()
-    _, error = second.communicate(timeout=180)
+    _, error = second.communicate(timeout=PATIENCE)
     assert second.returncode == 0, error
     check(path)
     assert len(trained(log)) - len(set(trained(log))) <= 3  # at most the unit that the dead one had not written
@@ -154,11 +180,11 @@ def test_a_process_finishes_the_share_of_one_that_was_killed(folder):
 
 def test_control_c_says_how_to_go_on(folder):
     path = folder / "stopped.sqlite"
-    child = start(MAIN, *command(path))
+    child = start(GOES_ON, *command(path))
     while count(path) < 1 and child.poll() is None:
         time.sleep(0.02)
     child.send_signal(signal.SIGINT)
-    _, error = child.communicate(timeout=60)
+    _, error = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130, error
     assert "the same command goes on from there" in error
     assert "Traceback" not in error
@@ -188,7 +214,7 @@ def test_a_finished_suite_opens_no_data(folder, monkeypatch, capsys):
     assert "32 runs, 16 of them in" in capsys.readouterr().out
 
 
-def test_with_two_processes_killed_again_and_again_the_table_is_the_same(folder, monkeypatch):
+def test_with_two_processes_killed_again_and_again_the_table_is_the_same(folder, whole, monkeypatch):
     """Its reader is gone from the start, and it is killed while workers start, wait for their plan, train or write."""
     monkeypatch.setenv("TMPDIR", str(folder))
     path, rng = folder / "killed.sqlite", random.Random(1)
@@ -196,39 +222,37 @@ def test_with_two_processes_killed_again_and_again_the_table_is_the_same(folder,
         child = start(MAIN, *command(path), "--processes", "2")
         assert child.stderr is not None
         child.stderr.close()
-        moment, seen, late = time.monotonic() + rng.uniform(0, 8), count(path), number % 2
+        moment, seen, late = time.monotonic() + rng.uniform(0, 6), count(path), number % 2
         while child.poll() is None and (count(path) <= seen if late else time.monotonic() < moment):
             time.sleep(0.02)
         family = psutil.Process(child.pid).children() if child.poll() is None else []
         child.kill()
-        assert child.wait(timeout=120) in (-signal.SIGKILL, 0)
-        assert psutil.wait_procs(family, timeout=120)[1] == []  # nobody trains on
+        assert child.wait(timeout=PATIENCE) in (-signal.SIGKILL, 0)
+        assert psutil.wait_procs(family, timeout=PATIENCE)[1] == []  # nobody trains on
         assert seen <= count(path)
     assert run(command(path)) == 0
     check(path)
-    assert run(command(folder / "whole.sqlite")) == 0
-    assert table(path) == table(folder / "whole.sqlite")
+    assert table(path) == table(whole)
 
 
-def test_two_threads_run_two_suites_into_one_store(folder):
+def test_two_threads_run_two_suites_into_one_store(folder, whole):
     """Both suites have the first trials; in the end each table is that of a run by itself."""
     path, rounds = folder / "shared.sqlite", range(max(KILLS // 10, 1))
     for _ in rounds:
         path.unlink(missing_ok=True)
         with ThreadPoolExecutor(2) as threads:
             work = [threads.submit(wcll.run, "small.toml", store=path, trials=n, together=3) for n in (2, 3)]
-            sizes = [len(one.result(timeout=300)) for one in work]
+            sizes = [len(one.result(timeout=PATIENCE)) for one in work]
         assert sizes == [len(keys()) * 2 // 3, len(keys())]
         check(path)
-    assert run(command(folder / "whole.sqlite")) == 0
-    assert table(path) == table(folder / "whole.sqlite")
+    assert table(path) == table(whole)
 
 
 @pytest.mark.parametrize("ending", ["2>&1 | head -1", "2>&-", "2>/dev/full"])
 def test_training_goes_on_when_nobody_reads(folder, ending):
     """Its reader is gone after a line, or standard error was never there, or is full: all runs are stored."""
     main = f"{sys.executable} -m wcll run small.toml --trials 1 --store s.sqlite"
-    subprocess.run(["bash", "-c", f"({main}) {ending}"], check=False, capture_output=True, timeout=120)
+    subprocess.run(["bash", "-c", f"({main}) {ending}"], check=False, capture_output=True, timeout=PATIENCE)
     with Store(Path("s.sqlite"), create=False) as finished:
         assert len(list(finished.rows())) == 16
 
@@ -253,7 +277,7 @@ def at_work(path):
     """How many runs are claimed by the suite that is running."""
     if not path.exists():
         return 0
-    connection = sqlite3.connect(path, timeout=10)
+    connection = sqlite3.connect(path, timeout=PATIENCE)
     try:
         return connection.execute("SELECT count(*) FROM claims").fetchone()[0]
     except sqlite3.OperationalError:  # the table is not there yet
@@ -262,11 +286,9 @@ def at_work(path):
         connection.close()
 
 
-def test_imports_and_removals_beside_a_suite_change_no_table(folder, capsys):
+def test_imports_and_removals_beside_a_suite_change_no_table(folder, whole, capsys):
     """Both are killed at any moment; what is removed is trained again, what is imported is not trained."""
-    whole, path, rng = folder / "whole.sqlite", folder / "disturbed.sqlite", random.Random(1)
-    assert run(command(whole)) == 0
-    expected = table(whole)
+    path, rng, expected = folder / "disturbed.sqlite", random.Random(1), table(whole)
     assert run(["results", "export", "whole.json", "--store", str(whole)]) == 0
     for _ in range(max(KILLS - 2, 1)):
         suite, other = start(MAIN, *command(path)), start(DISTURBS, str(path))
@@ -276,7 +298,7 @@ def test_imports_and_removals_beside_a_suite_change_no_table(folder, capsys):
         assert other.poll() is None, other.communicate()
         for child in (suite, other):
             child.send_signal(signal.SIGKILL)
-            _, error = child.communicate(timeout=60)
+            _, error = child.communicate(timeout=PATIENCE)
             assert child.returncode in (-signal.SIGKILL, 0), error
             assert "Traceback" not in error
     assert run(command(path)) == 0

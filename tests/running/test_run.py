@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import wcll
-from small import MAIN, SMALL, start, trial
+from small import LINEAR, MAIN, PATIENCE, SMALL, start, trial
 from wcll.checks import InputError
 from wcll.cli.app import run as command
 from wcll.datasets import load_dataset
@@ -90,7 +90,7 @@ def test_threads_that_share_a_store_train_every_run_once(suite, monkeypatch):
     monkeypatch.setattr(execute, "run_jobs", count)
     with ThreadPoolExecutor(3) as threads:
         calls = [threads.submit(wcll.run, suite, store="s.sqlite", trials=1, together=4) for _ in range(3)]
-        first, *others = [results(call.result(timeout=300)) for call in calls]
+        first, *others = [results(call.result(timeout=PATIENCE)) for call in calls]
     assert others == [first, first]
     assert sorted(trained) == sorted(first)
 
@@ -160,10 +160,12 @@ def workers(child):
 
 @pytest.fixture
 def at_work(folder, monkeypatch):
-    """``wcll run`` in two processes, under way."""
+    """``wcll run`` in two processes, under way: the first runs are soon finished, all of them not for long."""
     (folder / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(folder / "temporary"))
-    (folder / "long.toml").write_text(SMALL.replace("epochs = 12", "epochs = 400"))
+    (folder / "long.toml").write_text(
+        LINEAR.replace("epochs = 12", "epochs = 200").replace("trials = 3", "trials = 24")
+    )
     child = start(MAIN, *["run", "long.toml", "--store", "s.sqlite", "--processes", "2", "--together", "2"])
     while not finished(folder / "s.sqlite") and child.poll() is None:
         time.sleep(0.05)
@@ -175,7 +177,7 @@ def at_work(folder, monkeypatch):
 def test_a_worker_that_is_killed_is_one_line(at_work):
     first, second = workers(at_work)
     first.kill()
-    _, error = at_work.communicate(timeout=60)
+    _, error = at_work.communicate(timeout=PATIENCE)
     assert at_work.returncode == 2
     assert error.splitlines()[-1].startswith(
         "wcll: error: --processes: expected processes that live, got one that died"
@@ -189,7 +191,7 @@ def test_control_c_and_being_asked_end_all_processes_cleanly(at_work, folder, ki
     both = workers(at_work)
     assert len(both) == 2
     os.kill(at_work.pid, kind)
-    _, error = at_work.communicate(timeout=60)
+    _, error = at_work.communicate(timeout=PATIENCE)
     assert at_work.returncode == 130
     assert error.endswith("the same command goes on from there\nwcll: stopped\n")
     assert "Traceback" not in error
@@ -201,13 +203,13 @@ def test_workers_end_with_their_parent(at_work):
     both = workers(at_work)
     assert len(both) == 2
     at_work.kill()
-    assert psutil.wait_procs(both, timeout=30)[1] == []
+    assert psutil.wait_procs(both, timeout=PATIENCE)[1] == []
 
 
 def starting(folder, monkeypatch, **options):
     """``wcll run`` of many runs in two processes that have just been started: they have no plan yet, which is long."""
     monkeypatch.setenv("TMPDIR", str(folder))
-    (folder / "many.toml").write_text(SMALL.replace("trials = 3", "trials = 60"))
+    (folder / "many.toml").write_text(LINEAR.replace("trials = 3", "trials = 60"))
     child = start(MAIN, *["run", "many.toml", "--store", "s.sqlite", "--processes", "2", "--together", "2"], **options)
     while child.poll() is None and len(both := workers(child)) < 2:
         time.sleep(0.02)
@@ -217,7 +219,7 @@ def starting(folder, monkeypatch, **options):
 def test_workers_that_wait_for_their_plan_end_with_their_parent(folder, monkeypatch):
     child, both = starting(folder, monkeypatch)
     child.kill()
-    left = psutil.wait_procs(both, timeout=60)[1]
+    left = psutil.wait_procs(both, timeout=PATIENCE)[1]
     for one in left:
         one.kill()
     child.communicate()
@@ -236,11 +238,11 @@ def test_control_c_while_workers_start_is_left_to_their_parent(folder, monkeypat
     child, both = starting(folder, monkeypatch)
     heeded = [heeds(one, signal.SIGINT) for one in both]
     child.send_signal(signal.SIGINT)
-    _, error = child.communicate(timeout=60)
+    _, error = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130
     assert error.endswith("the same command goes on from there\nwcll: stopped\n")
     assert "Traceback" not in error
-    assert psutil.wait_procs(both, timeout=60)[1] == []
+    assert psutil.wait_procs(both, timeout=PATIENCE)[1] == []
     assert heeded == [False, False]  # else each would show a traceback of its own
 
 
