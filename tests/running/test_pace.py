@@ -119,6 +119,7 @@ def test_loading_the_command_is_a_part_of_its_time(folder):
 
 
 def test_two_processes_stop_and_go_on(folder):
+    Path("small.toml").write_text(SHORT.replace('{ name = "mlp", hidden = 16, dropout = 0.2 }', '"linear"'))
     assert run(command("s.sqlite", "--max-time", "0.01s", "--processes", "2")) == 3
     saved = list((folder / "s.sqlite.checkpoints").iterdir())
     assert len(saved) in (1, 2)  # a slow one may have found no time at all
