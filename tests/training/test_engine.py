@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from cases import CASES, Case, context, labels
-from small import SMALL, run_suite
+from small import PATIENCE, SMALL, run_suite
 from wcll.cli.app import run as cli
 from wcll.losses import LOSSES, Context, LossSpec, Targets
 from wcll.models import predict_logits
@@ -62,19 +62,19 @@ def difference(a, b, group_a=0, group_b=0, runs=slice(None)):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_engine_equals_plain_loop_after_fifty_steps(case):
+def test_engine_equals_plain_loop_after_twenty_steps(case):
     """Steps: 2 an epoch; the last incomplete batch is dropped by both."""
-    fast, slow = (run(maker([group([case])], training()), 25) for maker in (LinearRuns, PlainLoop))
+    fast, slow = (run(maker([group([case])], training()), 10) for maker in (LinearRuns, PlainLoop))
     assert difference(fast, slow) < 1e-10
     assert torch.allclose(fast.last_losses(0), slow.last_losses(0), atol=1e-10, rtol=1e-10)
-    x = torch.randint(0, 256, (7, 4, 5), dtype=torch.uint8)
+    x = torch.randint(0, 256, (7, 4, 5), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(fast.predict(0, fast.prepare(x)), slow.predict(0, slow.prepare(x)), atol=1e-10)
 
 
 def test_together_equals_alone_for_all_losses_at_once():
-    fast = run(LinearRuns([group(CASES)], training()), 25)
+    fast = run(LinearRuns([group(CASES)], training()), 10)
     for i, case in enumerate(CASES):
-        alone = run(LinearRuns([group([case])], training()), 25)
+        alone = run(LinearRuns([group([case])], training()), 10)
         assert difference(fast, alone, runs=slice(2 * i, 2 * i + 2)) < 1e-10, case.id
 
 
@@ -133,7 +133,7 @@ def test_the_engine_is_chosen_for_linear_models_only():
 @pytest.mark.parametrize("name", ["small", "digits"])
 def test_a_suite_has_the_same_table_with_both(name):
     suite = parse_suite(SMALL, "small") if name == "small" else load_suite(name)
-    suite = dataclasses.replace(suite, settings={**suite.settings, "dtype": "float64"})
+    suite = dataclasses.replace(suite, settings={**suite.settings, "dtype": "float64", "epochs": 12})
     tables = []
     for plain in (False, True):
         rows = run_suite(suite, [0], torch.device("cpu"), plain=plain)
@@ -170,7 +170,7 @@ WIDE = """
 dataset = "wide.npz"
 imbalance = "none"
 labels = "uniform"
-epochs = 6
+epochs = 2
 model = MODEL
 [grid]
 lr = [1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3, 7e-3, 8e-3, 9e-3]
@@ -399,12 +399,12 @@ def test_threads_are_as_before_when_blocks_overlap_in_several_threads():
         def other():
             with torch_threads(1):
                 entered.set()
-                first_is_out.wait(30)
+                first_is_out.wait(PATIENCE)
 
         thread = threading.Thread(target=other)
         with torch_threads(1):
             thread.start()
-            entered.wait(30)
+            entered.wait(PATIENCE)
         first_is_out.set()
         thread.join()
         seen = []
