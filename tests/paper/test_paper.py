@@ -11,6 +11,7 @@ import struct
 import xml.etree.ElementTree as ElementTree
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -498,7 +499,8 @@ def test_the_search_agrees_with_the_tables(found):
 
 
 def test_search_files_come_back_or_are_refused(found, tmp_path, monkeypatch):
-    every = searching.search_trials(found.search.base, found.search.trials)
+    listed = searching.search_trials(found.search.base, found.search.trials)
+    every = [SimpleNamespace(key=trial.key) for trial in listed]
     monkeypatch.setattr(searching, "search_trials", lambda base, trials: every)  # to list them takes seconds
     searching.write_search(found.search, "wcll paper search", tmp_path / "search.json")
     assert searching.read_search(tmp_path / "search.json").figures == found.search.figures
