@@ -16,6 +16,8 @@ from wcll.paper.search import Protocol, Search, base_suite, printed_mean, varian
 from wcll.suites import Suite, load_suite
 
 EPOCHS, TRIALS = 100, 5
+#: How runs were made, as result files say it.
+MADE = dict.fromkeys(("command", "device", "wcll", "torch", "numpy", "python", "commit"), "x") | {"seconds": 1.0}
 
 
 @dataclass(frozen=True)

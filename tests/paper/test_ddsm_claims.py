@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from wcll.paper.ddsm_claims import RIVALS, baselines_fail, best_in_all_classes, gap, margin, signs
+from made_up import MADE, everything
+from wcll.paper.claims import judge_all
+from wcll.paper.ddsm_claims import ON_DDSM, RIVALS, baselines_fail, best_in_all_classes, margin
 from wcll.paper.kept import Kept
+from wcll.paper.page import render_report
 from wcll.paper.part import Part
+from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
-from wcll.report.cells import Cell
 from wcll.suites import load_suite
 
 POOR = (90, 10, 20)  # normal, benign and cancer found, in percent
@@ -80,29 +84,24 @@ def test_few_trials_or_methods_tell_nothing(ask):
     for trials in (1, 2):
         verdict, why = ask(table7(only_wcll((99, 80, 80), (60, 10, 20)), trials=trials))
         assert verdict == UNTOLD
-        assert "Can't be told yet" in why
+        assert f"a verdict needs 3 trials of every cell, and some cell has {trials}" in why
     verdict, why = ask(table7(only_wcll((99, 80, 80)), without=("log",)))
     assert verdict == UNTOLD
     assert "LOG was not run" in why
     assert len(RIVALS) == 9
 
 
-def test_trials_that_agree_do_not_make_a_small_test_set_larger():
-    """Without any spread over trials, what is left is the error of two shares of 100 images."""
-    first, second = (Cell(dict.fromkeys(range(5), share), ()) for share in (0.55, 0.45))
-    one = gap(first, second, 100)
-    assert one.error == pytest.approx((2 * 0.55 * 0.45 / 100) ** 0.5, rel=0.01)
-    assert signs([one]) == [0]
-    assert signs([gap(first, second, 10_000)]) == [1]
-    assert signs([gap(second, first, 10_000), gap(first, 0.55, 100)]) == [-1, 0]
-    assert gap(Cell(dict.fromkeys(range(5), 0.0), ()), 1 / 3, 100).error > 0  # not certain, though all agree
-
-
-def test_the_error_of_a_gap_is_about_right():
-    """Of equal methods, whose trials test new images each, hardly one in twenty is said to differ."""
-    rng = np.random.default_rng(1)
-    false = 0
-    for _ in range(400):
-        cells = [Cell(dict(enumerate(rng.binomial(100, 0.4, 5) / 100)), ()) for _ in range(2)]
-        false += gap(*cells, 100).p_value < 0.05
-    assert false <= 20
+def test_the_report_judges_them_and_shows_every_class():
+    assert all(judge(Reproduction({}, None))[0] == UNTOLD for judge in ON_DDSM.values())
+    part = table7(only_wcll((99, 80, 80), (60, 10, 20)))
+    found = replace(everything(), search=None, images={"table7": replace(part, made=MADE)})
+    for some in (*found.parts.values(), *found.named.values()):
+        some.made.update(MADE)
+    verdicts = {claim.statement: claim.verdict for claim in judge_all(found) if claim.statement in ON_DDSM}
+    assert list(verdicts.values()) == [HOLDS, HOLDS, FAILS, FAILS]
+    text = render_report(found, ".md")
+    assert "| method | total | benign | cancer |" in text
+    assert re.search(r"\| WCLL \| 57\.6 / \S+ ± \S+ / \S+ ± \S+ \| 76\.5 / 8\d", text)
+    assert "26 of the 136 published numbers on images are measured so far" in text
+    assert "confounded with the scanner" in text
+    assert '<th scope="col">benign</th>' in render_report(found, ".html")

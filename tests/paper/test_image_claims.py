@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from made_up import Figures, everything, kept, noise
+from made_up import MADE, Figures, everything, kept, noise
 from wcll.paper.claims import judge_all
 from wcll.paper.image_claims import ON_IMAGES, TEST_IMAGES, sure_leads
 from wcll.paper.images import FACTORS, IMAGES
@@ -20,7 +20,6 @@ from wcll.report.cells import Cell
 from wcll.suites import load_suite
 
 CIFAR10, TINY, RARE = ON_IMAGES
-MADE = dict.fromkeys(("command", "device", "wcll", "torch", "numpy", "python", "commit"), "x") | {"seconds": 1.0}
 
 
 @cache

@@ -1,4 +1,6 @@
-"""What the paper claims, and whether it holds in what we measured; what is on images is in ``image_claims``.
+"""What the paper claims, and whether it holds in what we measured.
+
+Claims on images are in :mod:`wcll.paper.image_claims` and :mod:`wcll.paper.ddsm_claims`.
 
 Each claim is a function that asks a question of figures; :mod:`wcll.paper.verdicts` asks it of every protocol that the
 printed numbers allow, or of every one that was run in full, and makes one verdict of the answers. Differences of
@@ -12,6 +14,7 @@ from collections.abc import Callable
 from itertools import product
 from statistics import fmean
 
+from wcll.paper.ddsm_claims import ON_DDSM
 from wcll.paper.evidence import (
     PROTOCOLS,
     ahead_everywhere,
@@ -294,10 +297,5 @@ def _lemma(found: Reproduction) -> Judged:
     return FAILS if case.violated else UNTOLD, say("claims", "lemma", case, found.bounds.slopes)
 
 
-@claim("WCLL is ahead on DDSM too (table 7).")
-def _ddsm(found: Reproduction) -> Judged:
-    return UNTOLD, say("claims", "ddsm", sum(one.dataset == "ddsm" for one in found.missing))
-
-
-for _statement, _judge in ON_IMAGES.items():
+for _statement, _judge in {**ON_IMAGES, **ON_DDSM}.items():
     claim(_statement)(_judge)

@@ -1,83 +1,29 @@
 """What the paper claims of mammograms (table 7 and the text on it), asked of runs of that suite.
 
-Differences are judged over trials, and with the error of a test set of few images: the variance of a mean over trials
-is that between trials and, on top, that of shares of as many images as one trial tests. That is cautious, as trials
-test different images; and as images of a case are alike, it is not too cautious. All comparisons of a claim are
-adjusted by Holm, at 5 %. The suite's ``about`` says what these images can't show, whatever the verdict.
+Differences are judged over trials, and with the error of a test set of as many images as one trial tests
+(:mod:`wcll.paper.gaps`). That is cautious, as trials test different images; and as images of a case are alike, it is
+not too cautious. The suite's ``about`` says what these images can't show, whatever the verdict.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
 
-import numpy as np
-from scipy.special import stdtr, stdtrit
-
-from wcll.checks import FloatArray
-from wcll.paper.evidence import PROTOCOLS
+from wcll.paper.evidence import PROTOCOLS, say
+from wcll.paper.gaps import gap, signs
+from wcll.paper.images import LEAST
 from wcll.paper.part import Part
 from wcll.paper.published import METHODS, show_name
+from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import UNTOLD, Answer, Judged, verdict_of
-from wcll.report.cells import ROUNDING, SIGNIFICANCE, Cell, holm
+from wcll.report.cells import Cell
 
 CLASSES = {"recall_0": "normal", "recall_1": "benign", "recall_2": "cancer"}
 RARE = ("recall_1", "recall_2")
 GUESSING = 1 / 3  #: of three classes
-ENOUGH = 3  #: trials, of fewer of which nothing is said
 RIVALS = tuple(method for method in METHODS if method != "wcll")
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How far a share is above another, or above a number; fractions."""
-
-    mean: float
-    error: float  #: its standard error
-    freedom: float  #: degrees of freedom of the error
-
-    @property
-    def p_value(self) -> float:
-        """Two-sided: how often equal shares would be as far apart."""
-        return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Of 95 %."""
-        half = float(stdtrit(self.freedom, 1 - SIGNIFICANCE / 2)) * self.error
-        return self.mean - half, self.mean + half
-
-    def text(self) -> str:
-        """In points, with the interval."""
-        low, high = self.interval
-        return f"{100 * self.mean:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
-
-
-def gap(first: Cell, second: Cell | float, n: int) -> Gap:
-    """Between the shares of two methods, or of one and a number, in trials that test ``n`` images each."""
-    values = [np.array(list(first.values.values()))]
-    if isinstance(second, Cell):
-        values = [np.array([cell.values[seed] for seed in first.values]) for cell in (first, second)]
-        difference = values[0] - values[1]
-    else:
-        difference = values[0] - second
-    trials = len(difference)
-    between, tested = float(difference.var(ddof=1)) / trials, sum(_of_a_share(some, n) for some in values)
-    freedom = (trials - 1) * (between + tested) ** 2 / max(between, ROUNDING) ** 2  # Welch's
-    return Gap(float(difference.mean()), math.sqrt(between + tested), min(freedom, 1e6))
-
-
-def _of_a_share(values: FloatArray, n: int) -> float:
-    """The variance of a share among ``n`` images; one more on either side keeps 0 and 1 from being certain."""
-    share = (values.mean() * n + 1) / (n + 2)
-    return float(share * (1 - share) / n)
-
-
-def signs(gaps: Sequence[Gap]) -> list[int]:
-    """Of each gap whether it is significantly above (1) or below (-1) 0, or neither (0)."""
-    adjusted = holm([one.p_value for one in gaps])
-    return [int(np.sign(one.mean)) if p < SIGNIFICANCE else 0 for one, p in zip(gaps, adjusted, strict=True)]
 
 
 def best_in_all_classes(part: Part) -> Judged:
@@ -148,9 +94,11 @@ def _too_few(part: Part) -> Judged | None:
     """What is said where nothing can be."""
     if lacking := [method for method in METHODS if method not in part.methods]:
         return UNTOLD, f"Can't be told yet: {', '.join(map(show_name, lacking))} was not run."
-    if part.trials < ENOUGH:
-        return UNTOLD, f"Can't be told yet: of {part.trials} trials; {ENOUGH} are the least."
-    return None
+    trials = min(
+        len(_cell(part, protocol, method, metric).values)
+        for protocol, method, metric in product(PROTOCOLS, METHODS, CLASSES)
+    )
+    return None if trials >= LEAST else (UNTOLD, say("claims", "too_few", part.trials, trials, LEAST, None, 0))
 
 
 def _all_above(found: Sequence[int]) -> Answer:
@@ -176,3 +124,28 @@ def _printed_normals(part: Part, method: str) -> float | None:
     found = [printed.get((method, part.columns[0])) for printed in part.all_printed.values()]
     total, benign, cancer = (None if one is None else one.mean for one in found)
     return None if total is None or benign is None or cancer is None else 3 * total - benign - cancer
+
+
+def _of_table7(judge: Callable[[Part], Judged]) -> Callable[[Reproduction], Judged]:
+    """The same of all that was found, in which table 7 may be missing."""
+
+    def judged(found: Reproduction) -> Judged:
+        part = found.images.get("table7")
+        return judge(part) if part is not None else (UNTOLD, say("claims", "too_few", 0, 0, LEAST, None, 0))
+
+    return judged
+
+
+#: By statement, how it is judged.
+ON_DDSM: dict[str, Callable[[Reproduction], Judged]] = {
+    "On mammograms WCLL surpasses all baselines across all classes (results on table 7).": _of_table7(
+        best_in_all_classes
+    ),
+    "On mammograms all baselines fail on benign or cancer: none is above guessing on both.": _of_table7(baselines_fail),
+    "WCLL is 43.08 points ahead of the best baseline on benign mammograms.": _of_table7(
+        partial(margin, metric="recall_1")
+    ),
+    "WCLL is 0.77 points ahead of the best baseline on mammograms of cancer.": _of_table7(
+        partial(margin, metric="recall_2")
+    ),
+}

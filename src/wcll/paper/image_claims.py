@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from statistics import fmean, variance
-
-import numpy as np
-from scipy.special import stdtr
 
 from wcll.paper.evidence import PROTOCOLS, printed_settings, say
+from wcll.paper.gaps import gap, signs
+from wcll.paper.images import LEAST
 from wcll.paper.part import Part
 from wcll.paper.published import METHODS, show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import UNTOLD, Answer, Judged, verdict_of
-from wcll.report.cells import SIGNIFICANCE, Cell, holm
+from wcll.report.cells import Cell
 from wcll.report.tables import Table
 
-TINY = 1e-12  # squared errors below this are none
-LEAST = 3  #: trials below which there is no verdict
 FORMULAS = ("wcll", "wcll, Algorithm 1")  #: what may stand for the paper's method
 #: Test images, and those of one class: accuracies have their sampling error however many trials there are.
 TEST_IMAGES = {"cifar10": (5000, 1000), "tiny-imagenet": (250, 50)}
 
 
 def sure_leads(pairs: Sequence[tuple[Cell, Cell]], images: int) -> list[int]:
-    r"""Of each pair whether the first is surely above (1) or below (-1) the second, or neither (0).
-
-    With differences :math:`d_t` of n trials, tested on the same m images each time, the squared standard error of their
-    mean is :math:`s_d^2 / n + (a (1 - a) + b (1 - b)) / m`: errors on one test set do not average out over trials (that
-    both methods see the same images would make the second part smaller; it is not relied on). A t-test with degrees of
-    freedom by Welch and Satterthwaite, where only the first part has few, adjusted by Holm.
-    """
-    p_values, signs = [], []
-    for first, second in pairs:
-        shared = sorted(first.values.keys() & second.values.keys())
-        apart = [first.values[seed] - second.values[seed] for seed in shared]
-        rates = [fmean(cell.values[seed] for seed in shared) for cell in (first, second)]
-        trials, sample = variance(apart) / len(apart), sum(rate * (1 - rate) for rate in rates) / images
-        total = max(trials + sample, TINY)
-        freedom = min((len(apart) - 1) * (total / max(trials, TINY)) ** 2, 1 / TINY)
-        p_values.append(float(2 * stdtr(freedom, -abs(fmean(apart)) / math.sqrt(total))))
-        signs.append(int(np.sign(fmean(apart))))
-    return [sign if value < SIGNIFICANCE else 0 for sign, value in zip(signs, holm(p_values), strict=True)]
+    """Of each pair whether the first is surely above (1) or below (-1) the second, or neither (0)."""
+    return signs([gap(first, second, images) for first, second in pairs])
 
 
 def readings(part: Part) -> dict[str, Table]:
@@ -97,7 +76,8 @@ def _judged(
     trials = [min(len(cell.values) for pair in some for cell in pair) for some in pairs.values() if some]
     complete = bool(trials) and all(len(some) == comparisons for some in pairs.values())
     if not complete or min(trials) < LEAST:
-        return UNTOLD, say("claims", "too_few", max(trials, default=0), LEAST, best, columns)
+        fewest = min(trials, default=0) if complete else 0
+        return UNTOLD, say("claims", "too_few", max(trials, default=0), fewest, LEAST, best, columns)
     signs = {place: sure_leads(some, images) for place, some in pairs.items()}
     answers: list[Answer] = [False if -1 in some else True if all(some) else None for some in signs.values()]
     counts = {

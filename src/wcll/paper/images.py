@@ -12,6 +12,7 @@ from wcll.paper.result_files import grown, read_part
 from wcll.results import Row
 from wcll.suites import Suite, Trial
 
+LEAST = 3  #: trials of every cell below which there is no verdict
 FACTORS = "factors-cifar10"  #: what the paper leaves open, which comes before everything else
 IMAGES = ("table2-cifar10", "table3-cifar10", "table4-cifar10", "table2-tiny-imagenet", "table7")
 
