@@ -73,6 +73,7 @@ ALONE = {"table7": "Mammograms of DDSM: total, benign and cancer accuracy (slow:
 app = typer.Typer(help="The paper's experiments: every published number beside ours.", rich_markup_mode=None)
 
 STAGE = 60.0  #: seconds that must be left for another stage to begin, which may have to compile networks
+USUAL = "mnist"  #: where --only is not given and it is among the data sets
 ONLY_HELP = "One data set, such as cifar10 (tables 2 to 4 without it: mnist, as networks for images take a GPU)."
 EPOCHS_HELP = "Fewer epochs than the paper's 100, for a try."
 STORE_HELP = "Where runs are kept; a stopped command goes on from there."
@@ -88,11 +89,12 @@ class Asked:
     epochs: int | None
     folder: Path | None  #: of result files
 
-    def suites(self, *some: Suite, usual: str | None = None) -> list[Suite]:
+    def suites(self, *some: Suite) -> list[Suite]:
         """Those that are about the data set that is asked for, with so many trials and epochs."""
-        only = self.only or usual
-        if only is not None:
-            choice("--only", only, sorted({str(suite.settings["dataset"]) for suite in some}))
+        datasets = sorted({str(suite.settings["dataset"]) for suite in some})
+        if self.only is not None:
+            choice("--only", self.only, datasets)
+        only = self.only or (USUAL if USUAL in datasets else None)
         settings = {} if self.epochs is None else {"epochs": self.epochs}
         return [
             replace(suite, trials=self.trials or suite.trials, settings=suite.settings | settings)
@@ -135,12 +137,12 @@ def _command(action: Action) -> Callable[..., None]:
     return command
 
 
-def _run_suites(*parts: str, usual: str | None = "mnist") -> Action:
+def _run_suites(*parts: str) -> Action:
     """Train what is missing of some parts at once, print each beside the paper, and write result files."""
 
     def action(asked: Asked, work: Work) -> None:
         names = [name for part in parts for name in DATASETS.get(part, (part,))]
-        suites = asked.suites(*map(load_suite, names), usual=usual)
+        suites = asked.suites(*map(load_suite, names))
         wanted = [trial for suite in suites for trial in suite.all_trials()]
         title = suites[0].title if len(suites) == 1 else "The paper"
         rows = _all_rows(title, wanted, work)
@@ -204,10 +206,8 @@ def _run_search(asked: Asked, work: Work) -> None:
         search.write_search(found, asked.command(search.NAME), asked.folder / f"{search.NAME}.json")
 
 
-for _name, _help in SUITES.items():
+for _name, _help in {**SUITES, **ALONE}.items():
     app.command(_name, help=_help)(_command(_run_suites(_name)))
-for _name, _help in ALONE.items():
-    app.command(_name, help=_help)(_command(_run_suites(_name, usual=None)))
 app.command("all", help="All of the above on MNIST.")(_command(_run_suites(*SUITES)))
 app.command(
     "images",
