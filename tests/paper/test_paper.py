@@ -351,8 +351,8 @@ def test_files_that_happen_to_be_here_do_not_replace_suites(tmp_path, monkeypatc
 
 def test_all_is_all(capsys):
     assert tuple(COMMANDS) == SUITES
-    assert run(["paper", "all", "--trials", "1", "--dry-run", "--only", "cifar10"]) == 2  # heeds its options
-    capsys.readouterr()
+    assert run(["paper", "all", "--trials", "1", "--dry-run", "--only", "cifar100"]) == 2  # heeds its options
+    assert "--only: expected one of 'cifar10', 'mnist', 'tiny-imagenet'" in capsys.readouterr().err
 
 
 @needs_mnist
