@@ -120,6 +120,18 @@ def test_results_grow_and_what_they_have_is_not_run_again(short, tmp_path, data,
     assert made["data"] == ["cifar10 (not the official file)"]
 
 
+def test_data_that_are_not_there_are_left_for_another_machine(short, tmp_path, data, capsys, monkeypatch):
+    monkeypatch.setattr(paper, "IMAGES", ("table3-cifar10", "table2-tiny-imagenet"))
+    monkeypatch.delenv("WCLL_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    store = ["--store", str(tmp_path / "s.sqlite"), "--trials", "1"]
+    assert images(tmp_path, data, *store) == 0
+    assert "tiny-imagenet: not found, so its runs are left for a machine that has it" in capsys.readouterr().err
+    assert sorted(path.stem for path in (tmp_path / "results").iterdir()) == [FACTORS, "table3-cifar10"]
+    assert images(tmp_path, data, *store, "--only", "tiny-imagenet") == 2
+    assert "dataset 'tiny-imagenet': expected" in capsys.readouterr().err
+
+
 def test_out_of_time_leaves_what_is_finished(short, tmp_path, data, capsys, monkeypatch):
     store = ["--store", str(tmp_path / "s.sqlite")]
     monkeypatch.setattr(paper, "STAGE", 1e9)  # no second stage begins in a call

@@ -30,6 +30,7 @@ from wcll.cli.suites import (
     train_until,
     workers,
 )
+from wcll.datasets import DATASETS, data_folders
 from wcll.evaluation import METRICS
 from wcll.paper import search
 from wcll.paper.images import FACTORS, IMAGES, Growing, stages
@@ -61,7 +62,7 @@ SUITES = {
     "family": "Forward correction, and the choice of rates, where what they are told of labels is wrong.",
 }
 #: The suites of a part, where they are not the one of its name: a suite is about one data set.
-DATASETS = {
+PARTS = {
     "table2": ("table2", "table2-cifar10", "table2-tiny-imagenet"),
     "table3": ("table3", "table3-cifar10"),
     "table4": ("table4", "table4-cifar10"),
@@ -141,7 +142,7 @@ def _run_suites(*parts: str) -> Action:
     """Train what is missing of some parts at once, print each beside the paper, and write result files."""
 
     def action(asked: Asked, work: Work) -> None:
-        names = [name for part in parts for name in DATASETS.get(part, (part,))]
+        names = [name for part in parts for name in PARTS.get(part, (part,))]
         suites = asked.suites(*map(load_suite, names))
         wanted = [trial for suite in suites for trial in suite.all_trials()]
         title = suites[0].title if len(suites) == 1 else "The paper"
@@ -159,7 +160,7 @@ def _run_suites(*parts: str) -> Action:
 
 def _run_images(asked: Asked, work: Work) -> None:
     """Stage by stage, so that every cell has a number before any has two; what is finished is in the result files."""
-    suites = asked.suites(*map(load_suite, (FACTORS, *IMAGES)))
+    suites = _with_data(asked.suites(*map(load_suite, (FACTORS, *IMAGES))), work.data)
     growing, begun, over = Growing(suites, asked.folder), False, False
     first = [replace(suite, trials=1) for suite in suites if suite.name == FACTORS]
     for stage in (*stages(first), *stages([suite for suite in suites if suite.name != FACTORS])):
@@ -180,6 +181,17 @@ def _run_images(asked: Asked, work: Work) -> None:
         print_part(part)
     if over:
         raise typer.Exit(UNFINISHED)
+
+
+def _with_data(suites: list[Suite], data: Path | None) -> list[Suite]:
+    """Those whose data are there, as not every machine has all; if none are, all, of which the first will say so."""
+    names = dict.fromkeys(str(suite.settings["dataset"]) for suite in suites)
+    absent = [name for name in names if DATASETS[name].find(data_folders(data)) is None]
+    if len(absent) == len(names):
+        return suites
+    for name in absent:
+        tell(f"{name}: not found, so its runs are left for a machine that has it")
+    return [suite for suite in suites if suite.settings["dataset"] not in absent]
 
 
 def _run_protocols(asked: Asked, work: Work) -> None:
