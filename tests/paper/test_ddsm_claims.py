@@ -10,10 +10,11 @@ import pytest
 
 from made_up import MADE, everything
 from wcll.paper.claims import judge_all
-from wcll.paper.ddsm_claims import ON_DDSM, RIVALS, baselines_fail, best_in_all_classes, margin
+from wcll.paper.ddsm_claims import ON_DDSM, baselines_fail, best_in_all_classes, margin
 from wcll.paper.kept import Kept
 from wcll.paper.page import render_report
 from wcll.paper.part import Part
+from wcll.paper.published import RIVALS
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
 from wcll.suites import load_suite

@@ -28,7 +28,7 @@ from wcll.paper.evidence import (
 from wcll.paper.fitting import MARGIN, Means, Question, noise_of_leads
 from wcll.paper.image_claims import ON_IMAGES
 from wcll.paper.named import PROTOCOLS as NAMED_PROTOCOLS
-from wcll.paper.published import METHODS, show_name
+from wcll.paper.published import FORMULAS, RIVALS, show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import CLAIMS as CLAIMS
 from wcll.paper.verdicts import (
@@ -49,7 +49,6 @@ from wcll.paper.worlds import RARE, World
 
 NOTICEABLE = 2.0  #: points: what is less is called the same
 LARGE = 10.0  #: points: what is more is called a large loss
-RIVALS = tuple(method for method in METHODS if method != "wcll")
 #: Other forms of methods, which the paper may have meant.
 FORMS = {"ncll": ("ncll", "ncll, no ascent"), "ml-cll": ("ml-cll", "ml-cll, GDF")}
 
@@ -236,7 +235,7 @@ def _log(found: Reproduction) -> tuple[Question, str]:
 def _weights(found: Reproduction) -> Judged:
     answers = {
         f"{show_name(formula)} by {world.title}": _wrong_weights_cost(world, formula)
-        for world, formula in product(found.worlds, ("wcll", "wcll, Algorithm 1"))
+        for world, formula in product(found.worlds, FORMULAS)
         if world.wrong_weights(formula)
     }
     tail = say("claims", "over_worlds", answers, len(found.worlds), NAMED_PROTOCOLS, ENOUGH)

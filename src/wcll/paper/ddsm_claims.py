@@ -15,7 +15,7 @@ from wcll.paper.evidence import PROTOCOLS, say
 from wcll.paper.gaps import gap, signs
 from wcll.paper.images import LEAST
 from wcll.paper.part import Part
-from wcll.paper.published import METHODS, show_name
+from wcll.paper.published import METHODS, RIVALS, show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import UNTOLD, Answer, Judged, verdict_of
 from wcll.report.cells import Cell
@@ -23,7 +23,6 @@ from wcll.report.cells import Cell
 CLASSES = {"recall_0": "normal", "recall_1": "benign", "recall_2": "cancer"}
 RARE = ("recall_1", "recall_2")
 GUESSING = 1 / 3  #: of three classes
-RIVALS = tuple(method for method in METHODS if method != "wcll")
 
 
 def best_in_all_classes(part: Part) -> Judged:

@@ -10,13 +10,12 @@ from wcll.paper.evidence import PROTOCOLS, printed_settings, say
 from wcll.paper.gaps import gap, signs
 from wcll.paper.images import LEAST
 from wcll.paper.part import Part
-from wcll.paper.published import METHODS, show_name
+from wcll.paper.published import FORMULAS, RIVALS, show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import UNTOLD, Answer, Judged, verdict_of
 from wcll.report.cells import Cell
 from wcll.report.tables import Table
 
-FORMULAS = ("wcll", "wcll, Algorithm 1")  #: what may stand for the paper's method
 #: Test images, and those of one class: accuracies have their sampling error however many trials there are.
 TEST_IMAGES = {"cifar10": (5000, 1000), "tiny-imagenet": (250, 50)}
 
@@ -38,16 +37,14 @@ def _first(dataset: str, found: Reproduction) -> Judged:
     parts = [part for part in found.images.values() if part.suite.settings["dataset"] == dataset and part.printed]
     columns = printed_settings(dataset, (2, 3, 4))
     best = sum(max(column, key=lambda one: one.mean).method == "wcll" for column in columns)
-    rivals = [method for method in METHODS if method != "wcll"]
     pairs: dict[tuple[str, str], list[tuple[Cell, Cell]]] = {}
     for part, own in product(parts, FORMULAS):
-        printed = list(dict.fromkeys(column for _, column in part.printed))
         for how, table in readings(part).items():
             pairs.setdefault((own, how), []).extend(
                 (table.cell(own, column, "accuracy"), table.cell(rival, column, "accuracy"))
-                for column, rival in product(printed, rivals)
+                for column, rival in product(part.printed_columns, RIVALS)
             )
-    return _judged(pairs, TEST_IMAGES[dataset][0], len(columns) * len(rivals), best, len(columns))
+    return _judged(pairs, TEST_IMAGES[dataset][0], len(columns) * len(RIVALS), best, len(columns))
 
 
 def _rare(found: Reproduction) -> Judged:
@@ -55,12 +52,11 @@ def _rare(found: Reproduction) -> Judged:
     pairs: dict[tuple[str, str], list[tuple[Cell, Cell]]] = {}
     panels = 0
     if (part := found.images.get("table2-cifar10")) is not None:
-        printed = list(dict.fromkeys(column for _, column in part.printed))
-        panels = len(printed)
+        panels = len(part.printed_columns)
         for own, how in product(FORMULAS, PROTOCOLS):
             pairs[own, PROTOCOLS[how]] = [
                 (part.cell(how, own, column, "minority_recall"), part.cell(how, rival, column, "minority_recall"))
-                for column, rival in product(printed, ("pc", "l-w", "nn"))
+                for column, rival in product(part.printed_columns, ("pc", "l-w", "nn"))
             ]
     return _judged(pairs, TEST_IMAGES["cifar10"][1], 3 * panels, None, panels)
 
@@ -78,10 +74,10 @@ def _judged(
     if not complete or min(trials) < LEAST:
         fewest = min(trials, default=0) if complete else 0
         return UNTOLD, say("claims", "too_few", max(trials, default=0), fewest, LEAST, best, columns)
-    signs = {place: sure_leads(some, images) for place, some in pairs.items()}
-    answers: list[Answer] = [False if -1 in some else True if all(some) else None for some in signs.values()]
+    leads = {place: sure_leads(some, images) for place, some in pairs.items()}
+    answers: list[Answer] = [False if -1 in some else True if all(some) else None for some in leads.values()]
     counts = {
-        f"{show_name(own)} by {how}": (some.count(1), some.count(-1), len(some)) for (own, how), some in signs.items()
+        f"{show_name(own)} by {how}": (some.count(1), some.count(-1), len(some)) for (own, how), some in leads.items()
     }
     return verdict_of(answers), say("claims", "on_images", counts, min(trials), images, best, columns)
 

@@ -43,7 +43,7 @@ class Growing:
     """Results of suites that are run in many parts: what result files have is not run again, what is new is added."""
 
     def __init__(self, suites: Sequence[Suite], folder: Path | None) -> None:
-        self.suites, self.folder = suites, folder
+        self.suites = suites
         self.parts: dict[str, Part] = {}
         for suite in suites:
             if folder is not None and (path := folder / f"{suite.name}.json").exists():

@@ -132,8 +132,8 @@ def all_panels(found: Reproduction) -> list[tuple[str, str]]:
     figure = found.parts["figure3"]
     panels = _panels(figure, figure.columns, figure.methods)
     if (images := found.images.get("table2-cifar10")) is not None:
-        columns = list(dict.fromkeys(column for _, column in images.printed))
-        panels += [(f"CIFAR-10, {column}", panel) for column, panel in _panels(images, columns, figure.methods)]
+        more = _panels(images, images.printed_columns, figure.methods)
+        panels += [(f"CIFAR-10, {column}", panel) for column, panel in more]
     return panels
 
 

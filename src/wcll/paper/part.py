@@ -132,6 +132,11 @@ class Part:
         """What the paper prints of the first of its figures."""
         return self.all_printed[self.metric]
 
+    @property
+    def printed_columns(self) -> list[str]:
+        """The settings of which the paper prints something, in order."""
+        return list(dict.fromkeys(column for _, column in self.printed))
+
     @cached_property
     def all_beside(self) -> dict[str, dict[Place, Beside]]:
         """Every printed number that was measured, by metric."""

@@ -11,6 +11,8 @@ from wcll.losses import LOSSES
 
 #: The methods that the paper compares, in its order.
 METHODS = ("pc", "nn", "free", "log", "exp", "l-w", "l-uw", "ncll", "ml-cll", "wcll")
+RIVALS = METHODS[:-1]  #: those that its own is compared with
+FORMULAS = ("wcll", "wcll, Algorithm 1")  #: rows that may stand for its own: Eq. 9, and the algorithm as printed
 
 
 @dataclass(frozen=True)

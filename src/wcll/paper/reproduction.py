@@ -13,7 +13,7 @@ from wcll.paper.fitting import Fitting, fitting
 from wcll.paper.images import FACTORS, IMAGES
 from wcll.paper.named import NAMED, named_suite
 from wcll.paper.part import Beside, Part
-from wcll.paper.published import METHODS, Published, published
+from wcll.paper.published import FORMULAS, METHODS, Published, published
 from wcll.paper.result_files import read_part
 from wcll.paper.search import NAME, Search, read_search
 from wcll.paper.worlds import World
@@ -77,7 +77,7 @@ class Reproduction:
     def formulas(self) -> list[str]:
         """WCLL's rows that stand for the paper's method: Eq. 9, and Algorithm 1 where it was run."""
         there = set.intersection(*(set(self.parts[name].methods) for name in MAIN))
-        return [row for row in ("wcll", "wcll, Algorithm 1") if row in there]
+        return [row for row in FORMULAS if row in there]
 
     @property
     def first_at_rates(self) -> dict[float, list[bool]]:
