@@ -50,7 +50,9 @@ def context(name: str) -> Context:
     """What each loss is told: uniform Q, observed shares, weights for WCLL."""
     shares = np.full(CLASSES, 1 / CLASSES)
     return Context(
-        weight=np.ones(CLASSES) if name == "wcll" else None, marginal=shares if name in ("free", "nn") else None
+        weight=np.ones(CLASSES) if name == "wcll" else None,
+        marginal=shares if name in ("free", "nn") else None,
+        pi=shares,
     )
 
 

@@ -40,13 +40,13 @@ def plain_loop(x: np.ndarray, ybar: np.ndarray, epochs: int, threads: int) -> No
         features, targets = torch.from_numpy(x), Targets.of(torch.from_numpy(ybar), CLASSES)
         model = torch.nn.Linear(FEATURES, CLASSES)
         optimiser = torch.optim.Adam(model.parameters(), lr=RATE, weight_decay=DECAY)
-        weight = torch.ones(CLASSES)
+        weight, pi = torch.ones(CLASSES), torch.full((CLASSES,), 1 / CLASSES)
         for _ in range(epochs):
             order, total = torch.randperm(N), 0.0
             for start in range(0, N - BATCH + 1, BATCH):
                 rows = order[start : start + BATCH]
                 optimiser.zero_grad()
-                loss = LOSSES["wcll"].function(model(features[rows]), targets[rows], weight=weight)
+                loss = LOSSES["wcll"].function(model(features[rows]), targets[rows], weight=weight, pi=pi)
                 loss.backward()
                 optimiser.step()
                 total += loss.detach()
@@ -60,7 +60,8 @@ def fit(x: np.ndarray, ybar: np.ndarray, epochs: int) -> None:
 
 def stack(x: np.ndarray, ybar: np.ndarray, epochs: int, rates: tuple[float, ...]) -> None:
     """Several rates at once, on one thread."""
-    loss = RunLoss(LOSSES["wcll"], (), Context(weight=np.ones(CLASSES)), 0, len(rates))
+    told = Context(weight=np.ones(CLASSES), pi=np.full(CLASSES, 1 / CLASSES))
+    loss = RunLoss(LOSSES["wcll"], (), told, 0, len(rates))
     targets = Targets.of(torch.from_numpy(ybar), CLASSES)
     training = Training("linear", CLASSES, 1.0, BATCH, DECAY, torch.float32, torch.device("cpu"), mean_losses=True)
     with torch_threads(1):

@@ -50,7 +50,7 @@ def _variants() -> list[Case]:
     cases += [Case("scarce", ("prior",))]
     readings = ("eq9", "algorithm1", "eq12", "eq10")
     cases += [Case("wcll", ("weight", "pi"), {"reading": r, "base": b}) for r in readings for b in ("ce", "mae")]
-    cases += [Case("wcll", ("weight",), {"base": b}) for b in ("mse", "gce", "phuber", "symmetric")]
+    cases += [Case("wcll", ("weight", "pi"), {"base": b}) for b in ("mse", "gce", "phuber", "symmetric")]
     return cases
 
 

@@ -623,7 +623,7 @@ def wcll(
     weight: Weights = None,
     sample_weight: Weights = None,
     pi: Weights = None,
-    reading: str = "eq9",
+    reading: str = "algorithm1",
     base: str = "ce",
 ) -> float:
     """Eq. 9: w_j (-(K - 1) l_j + sum_m l_m), or Eq. 10, Eq. 12, Algorithm 1 (Wei et al., Neural Networks 2023)."""

@@ -34,7 +34,7 @@ def test_methods_json_lists_the_registry(capsys):
     wcll = next(row for row in rows if row["name"] == "wcll")
     assert wcll["needs"] == ["weight"]
     assert wcll["table1"]["class_imbalance"]
-    assert wcll["options"] == {"reading": "eq9", "base": "ce"}
+    assert wcll["options"] == {"reading": "algorithm1", "base": "ce"}
     assert all(row["revision"] >= 1 and row["link"] in ("softmax", "sigmoid", "scores") for row in rows)
 
 

@@ -48,6 +48,7 @@ W = [1.0, 1.0, 1.0]
         (lambda: F.pc(Z, Y, surrogate="ram"), "surrogate: expected .* got 'ram'; did you mean 'ramp'"),
         (lambda: F.free(Z, Y, base="maee"), "base: expected .* did you mean 'mae'"),
         (lambda: F.wcll(Z, Y, weight=W, reading="eq13"), "reading: expected one of .* did you mean"),
+        (lambda: F.wcll(Z, Y, weight=W), "pi: expected the shares of Eq. 7, which reading 'algorithm1'"),
         (lambda: F.wcll(Z, Y, weight=W, reading="eq12"), "pi: expected the shares of Eq. 7, which reading 'eq12'"),
         (lambda: F.pc(Z, torch.tensor([[1, 1, 0]] * 4).bool()), "one label a sample for loss 'pc', got up to 2"),
         (lambda: F.scarce(Z, Y, prior=[0.5, 0.5]), "prior: expected 3 numbers"),

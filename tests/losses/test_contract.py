@@ -106,7 +106,11 @@ def test_the_faces_agree(case):
 def is_class_form(case):
     if case.name == "logit-adjusted":
         return False  # its marginal makes margins, not class means
-    return case.name in ("nn", "ga", "ncll", "scarce") or "marginal" in case.context or "algorithm1" in case.id
+    return case.name in ("nn", "ga", "ncll", "scarce") or "marginal" in case.context or _algorithm1(case)
+
+
+def _algorithm1(case):
+    return {**LOSSES[case.name].options, **case.options}.get("reading") == "algorithm1"
 
 
 @every_case

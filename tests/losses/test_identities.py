@@ -90,8 +90,8 @@ def test_ncll_with_mae_is_ga_with_mae_and_needs_no_weights_when_uniform(f, ybar)
 
 def test_wcll_with_equal_weights_is_free_and_weighted_free_is_wcll(f, ybar):
     weight = [0.5, 1, 2, 1, 1, 0.1]
-    torch.testing.assert_close(F.wcll(f, ybar, weight=[1.0] * K), F.free(f, ybar), **EXACT)
-    torch.testing.assert_close(F.wcll(f, ybar, weight=weight), F.free(f, ybar, weight=weight), **EXACT)
+    torch.testing.assert_close(F.wcll(f, ybar, weight=[1.0] * K, reading="eq9"), F.free(f, ybar), **EXACT)
+    torch.testing.assert_close(F.wcll(f, ybar, weight=weight, reading="eq9"), F.free(f, ybar, weight=weight), **EXACT)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -100,7 +100,7 @@ def test_eq9_equals_algorithm1_on_a_full_batch_with_its_own_marginal(seed):
     ybar = np.concatenate([np.arange(K), rng.integers(0, K, 50)])
     weights = class_weights("wcll", ybar, K, pi="observed")
     f, labels = logits(len(ybar), K, seed=seed), torch.from_numpy(ybar)
-    eq9 = F.wcll(f, labels, weight=weights)
+    eq9 = F.wcll(f, labels, weight=weights, reading="eq9")
     algorithm1 = F.wcll(f, labels, weight=weights, pi=weights.pi, reading="algorithm1")
     torch.testing.assert_close(eq9, algorithm1, **EXACT)
 
@@ -199,7 +199,9 @@ def eq9_error(k, minority, p, pi):
     for j in range(k):  # with the base loss l = e_j the expectation is the coefficient of l_j
         base = torch.eye(k, dtype=torch.float64)[j]
         per_y = expected_given_y(
-            lambda z, y, e=base: F.wcll(z, y, weight=eq13(used), base=lambda f: e.expand_as(f), reduction="none"),
+            lambda z, y, e=base: F.wcll(
+                z, y, weight=eq13(used), reading="eq9", base=lambda f: e.expand_as(f), reduction="none"
+            ),
             one,
             q,
         )

@@ -37,7 +37,7 @@ def test_its_runs_are_those_of_the_search_and_more(name, searched):
             if row.title in ("wcll", *search.base_suite().rows) or row.title in ("pc", "nn", "free", "log", "l-w"):
                 assert trial.key in searched
             if trial.loss == "wcll":
-                reading = dict(trial.loss_options).get("reading", "eq9")
+                reading = dict(trial.loss_options).get("reading", "algorithm1")
                 assert f"{reading}, {trial.pi} pi" in protocol.loss
 
 

@@ -54,7 +54,7 @@ def store(tmp_path_factory):
         (["loss=' OR 1 --"], []),
         (["minority=[0, 1]"], [1]),
         (["minority=[0,1]"], [1]),
-        (["loss_options={}"], [0, 1, 2, 3, 10]),
+        (["loss_options={}"], [2]),
         (["accuracy=0.4"], [1]),
         (["accuracy=1"], [10]),
         (["seconds=1"], [0, 1, 2, 3, 10]),

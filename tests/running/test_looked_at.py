@@ -228,4 +228,5 @@ def test_a_result_file_keeps_what_is_known(both):
 
 
 def test_a_setting_that_is_none_is_not_part_of_a_key():
-    assert Trial.of({"dataset": "digits", "loss": "wcll", "lr": 1e-2, "seed": 0}).key == "7aabfbcdd50eee9dd0b183df"
+    eq9 = {"name": "wcll", "reading": "eq9"}
+    assert Trial.of({"dataset": "digits", "loss": eq9, "lr": 1e-2, "seed": 0}).key == "7aabfbcdd50eee9dd0b183df"

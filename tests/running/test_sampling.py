@@ -244,7 +244,8 @@ def truth(data, part):
 
 
 def test_the_default_is_an_imbalance_of_y_and_leaves_keys_and_draws_alone(digits):
-    assert trial().key == "0e4855532c574a6d360992a2"  # of results from before there was a choice
+    eq9 = {"name": "wcll", "reading": "eq9"}
+    assert trial(loss=eq9).key == "0e4855532c574a6d360992a2"  # of results from before there was a choice
     assert trial(imbalance_of="y") == trial()
     assert "imbalance_of" not in trial().config()
     assert len({trial().key, *(elsewhere(of).key for of in ELSEWHERE)}) == 4

@@ -204,7 +204,9 @@ def test_the_risk_of_zero_outputs():
     joint = torch.tensor(sizes / sizes.sum())[:, None] * torch.tensor(matrix)
     weight = sizes / sizes.sum()  # Eq. 13
     labels = torch.arange(10).expand(10, -1)
-    loss = wcll.functional.wcll(torch.zeros(10, 10, 10, dtype=torch.float64), labels, weight=weight, reduction="none")
+    loss = wcll.functional.wcll(
+        torch.zeros(10, 10, 10, dtype=torch.float64), labels, weight=weight, reading="eq9", reduction="none"
+    )
     assert problem.scale == pytest.approx(float((joint * loss).sum()))
 
 
@@ -303,7 +305,9 @@ def test_risks_are_those_of_the_librarys_loss(world):
     models = torch.as_tensor(world.models(5))
     points, labels = np.indices(world.joint.shape).reshape(2, -1)
     logits = (models @ torch.as_tensor(world.x).T).mT[:, points]
-    loss = wcll.functional.wcll(logits, torch.as_tensor(labels).expand(5, -1), weight=world.omega, reduction="none")
+    loss = wcll.functional.wcll(
+        logits, torch.as_tensor(labels).expand(5, -1), weight=world.omega, reading="eq9", reduction="none"
+    )
     expected = loss @ torch.as_tensor(world.joint[points, labels])
     risk = sim.Risk(world, world.joint[None])
     torch.testing.assert_close(risk.value(models[None])[0], expected)

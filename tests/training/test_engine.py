@@ -80,7 +80,7 @@ def test_together_equals_alone_for_all_losses_at_once():
 
 def test_groups_of_different_data_do_not_mix():
     cases = [
-        Case("wcll", ("weight",)),
+        Case("wcll", ("weight", "pi")),
         Case("forward", ("transition",)),
         Case("nn", ("marginal",)),
         Case("scarce", ("prior",)),
@@ -253,7 +253,7 @@ def test_a_suite_on_a_gpu_has_the_same_table():
 )
 def test_recorded_steps_equal_the_plain_loop(model, streams):
     """In float64, with drop-out and batch norm, over epochs: two groups, all losses."""
-    cases = [Case("wcll", ("weight",)), Case("nn", ("marginal",)), Case("log"), Case("forward", ("transition",))]
+    cases = [Case("wcll", ("weight", "pi")), Case("nn", ("marginal",)), Case("log"), Case("forward", ("transition",))]
 
     def image_group(seed):
         plain = group(cases, seed)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
@@ -65,6 +65,8 @@ class LossSpec:
     link: Link = "softmax"  #: how outputs become class probabilities; "scores": they do not
     table1: Table1 | None = None
     revision: int = 1  #: raised when the numbers change
+    #: What options that results do not name mean there, where the default was another when the first were made.
+    recorded_defaults: Mapping[str, Any] = field(default_factory=dict)
     labels: Literal["complementary", "ordinary"] = "complementary"
     gradient: LossFunction | None = None  #: d loss / d logits in closed form, where somebody wrote it
 
@@ -84,6 +86,11 @@ class LossSpec:
         """The user's choices and their defaults."""
         outside = {"reduction", *(field.name for field in fields(Context))}
         return {k: p.default for k, p in self.parameters.items() if k not in outside}
+
+    def recorded(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options as results name them: a default that has changed since is named, the one before is not."""
+        unsaid, said = {**self.options, **self.recorded_defaults}, {**self.options, **options}
+        return {name: said[name] for name in sorted(said) if said[name] != unsaid[name]}
 
     @property
     def auto_weights(self) -> str | None:

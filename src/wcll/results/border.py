@@ -53,7 +53,8 @@ def check_names(row: Row) -> None:
     for name in ("loss", "model"):
         if not isinstance(config[f"{name}_options"], dict) or not isinstance(config[name], str):
             raise InputError(f"config.{name}_options", "a table", _short(config[f"{name}_options"]))
-        settings[name] = {**config[f"{name}_options"], "name": config[name]}
+        unsaid = LOSSES[config["loss"]].recorded_defaults if name == "loss" else {}
+        settings[name] = {**unsaid, **config[f"{name}_options"], "name": config[name]}
     trial = replace(Trial.of(settings), loss_revision=whole("config.loss_revision", config["loss_revision"]))
     same = trial.config()
     for name in {**config, **same}:

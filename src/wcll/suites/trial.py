@@ -138,7 +138,8 @@ class Trial:
     def config(self) -> dict[str, Any]:
         """Plain values in the order of the fields, without those that are not used."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values["loss_options"], values["model_options"] = dict(self.loss_options), dict(self.model_options)
+        values["loss_options"] = LOSSES[self.loss].recorded(dict(self.loss_options))
+        values["model_options"] = dict(self.model_options)
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
 
     @property

@@ -83,7 +83,7 @@ def suite_cases(suite: Suite, load: Callable[[str], Dataset], *, norm: float | N
     cases: dict[object, Case] = {}
     for column in suite.columns:
         trials = [trial for row in suite.rows for trial in suite.candidates(column, row, 0)]
-        trial = next((one for one in trials if one.loss == "wcll" and not one.loss_options and not one.resample), None)
+        trial = next((one for one in trials if _is_wcll(one)), None)
         if trial is None or trial.model != "linear":
             expected = "a row of loss 'wcll' with a linear model, which the bounds are about"
             raise InputError("--suite", expected, suite.name)
@@ -94,6 +94,11 @@ def suite_cases(suite: Suite, load: Callable[[str], Dataset], *, norm: float | N
             title = f"{suite.title}, {column.title}" if column.title else suite.title
             cases[kind] = _task_case(title, trial, task, norm, delta)
     return list(cases.values())
+
+
+def _is_wcll(trial: Trial) -> bool:
+    """WCLL by any reading, with cross-entropy and labels as they are."""
+    return trial.loss == "wcll" and {name for name, _ in trial.loss_options} <= {"reading"} and not trial.resample
 
 
 def _task_case(title: str, trial: Trial, task: Task, norm: float | None, delta: float) -> Case:

@@ -103,7 +103,7 @@ class OrthogonalWorld:
         outputs = self.norm * c / np.maximum(lengths, 1e-300)
         omega = np.full(self.classes, 1 / self.classes)
         logits = torch.as_tensor(outputs[place])
-        losses = wcll(logits, torch.as_tensor(labels), weight=omega, reduction="none")
+        losses = wcll(logits, torch.as_tensor(labels), weight=omega, reading="eq9", reduction="none")
         deviation = float(losses.mean()) - self.true_risk(seen, outputs)
         linear = self.norm * float(lengths.sum()) / (self.classes * len(samples))
         return abs(deviation), linear + self.norm / self.classes * (1 + 2 / math.sqrt(self.each))
