@@ -129,7 +129,8 @@ def test_wcll_takes_its_weights_from_the_recovered_pi(iris):
     assert quick("log").fit(x, ybar).weights_ is None
     assert quick("log", weights="inverse-frequency").fit(x, ybar).weights_.scheme == "inverse-frequency"
     free = quick("free", dtype="float64").fit(x, ybar)
-    unweighted = quick("wcll", weights=None, dtype="float64", batch_size=1000).fit(x, ybar)
+    eq9 = {"name": "wcll", "reading": "eq9"}
+    unweighted = quick(eq9, weights=None, dtype="float64", batch_size=1000).fit(x, ybar)
     same = quick("free", dtype="float64", batch_size=1000).fit(x, ybar)
     np.testing.assert_allclose(unweighted.predict_proba(x), same.predict_proba(x), atol=1e-10)
     assert free.transition_.tolist() == uniform_transition(3).tolist()

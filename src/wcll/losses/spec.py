@@ -108,7 +108,7 @@ class LossSpec:
         if "prior" in self.context:
             prior = normalised((marginal @ inverse_transition(belief.transition)).clip(0.0))
         if weights is None and self.context.get("weight"):
-            weights = weights_of_marginal([1.0] * len(marginal), marginal, 1.0)  # wcll without weights: FREE
+            weights = weights_of_marginal([1.0] * len(marginal), marginal, 1.0)  # wcll by Eq. 9 without weights: FREE
         return Context(
             weight=None if weights is None else weights.values,
             transition=belief.transition,

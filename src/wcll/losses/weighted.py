@@ -131,7 +131,7 @@ def wcll(
     >>> from wcll.functional import wcll
     >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     >>> wcll(logits, torch.tensor([1, 0]), weight=[0.8, 1.1, 1.1], pi=[0.5, 0.25, 0.25])
-    tensor(0.0)
+    tensor(0.0535)
     >>> wcll(logits, torch.tensor([1, 0]), weight=[0.8, 1.1, 1.1], reading="eq9")
     tensor(0.3523)
     """
