@@ -22,8 +22,8 @@ from typing import Any
 
 from wcll.cli.methods import markdown, method_rows
 from wcll.paper.claims import judge_all
-from wcll.paper.page import VERDICTS, figure3, headline, render_report
-from wcll.paper.published import METHODS, show_name
+from wcll.paper.page import count_verdicts, figure3, headline, render_report
+from wcll.paper.published import RIVALS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.report.bound_figures import figure_name, trend_figure
 from wcll.report.bound_results import COUNTEREXAMPLE, TRENDS, read_bounds
@@ -63,22 +63,22 @@ def demo_table() -> str:
 def paper_table(found: Reproduction) -> str:
     """WCLL's own settings: printed, by the paper's protocol, and what fair choices and another loss make of them."""
     claims = judge_all(found)
-    verdicts = ", ".join(f"{sum(c.verdict == kind for c in claims)} {text}" for kind, text in VERDICTS.items())
+    verdicts = ", ".join(f"{verdict} {count}" for verdict, count in count_verdicts(claims).items())
     numbers = headline(found)
     fitted, others = numbers["fitted"], numbers["others"]
     lines = [
         f"Fitted: {fitted['close']} of WCLL's {fitted['measured']} published numbers about MNIST come back within "
         f"{numbers['points']} points, by a protocol that was chosen by them. Not fitted: of the {others['measured']} "
-        f"of other methods, {others['close']} do. Of {len(claims)} claims {verdicts}.",
+        f"of other methods, {others['close']} do. Verdicts on {len(claims)} claims: {verdicts}.",
         "",
-        "| accuracy % | WCLL, printed | WCLL, ours | WCLL, fair | best rival, fair | forward, fair | ordinary labels |",
+        "| accuracy % | WCLL, printed | Eq. 9, ours | WCLL, fair | best rival, fair | forward, fair | ordinary |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for one in found.wcll:
         part = found.parts[f"table{one.printed.table}"]
         fair = {method: part.cell("fair", method, one.column) for method in part.methods}
-        best = max((method for method in METHODS if method != "wcll"), key=lambda method: fair[method].mean)
-        methods = ("wcll", best, "forward, Q from counts", "ordinary labels")
+        best = max(RIVALS, key=lambda method: fair[method].mean)
+        methods = ("wcll, Algorithm 1", best, "forward, Q from counts", "ordinary labels")
         texts = [one.printed.text(), bold(one.ours), *(bold(fair[method]) for method in methods)]
         texts[3] += f" ({show_name(best)})"
         lines.append(f"| {one.column} | " + " | ".join(texts) + " |")

@@ -40,7 +40,8 @@ def test_what_is_open_is_searched_one_factor_at_a_time():
     base, *others = suite.columns
     assert base.settings == {}
     usual = {trial.key for trial in load_suite("table2-cifar10").all_trials([0])}
-    assert all(trial.key in usual for row in suite.rows for trial in suite.candidates(base, row, 0))
+    (same,) = (column for column in others if "as in the tables" in column.title)
+    assert all(trial.key in usual for row in suite.rows for trial in suite.candidates(same, row, 0))
     assert all(len(column.settings.keys() - {"judge"}) <= 2 for column in others)
 
 
@@ -71,6 +72,18 @@ def test_every_cell_is_run_once_before_any_is_run_twice():
     assert {trial.key for _, _, trial in seen} == wanted
     assert len(seen) == len(wanted)
     assert list(stages([])) == []
+
+
+def test_what_the_paper_prints_comes_first():
+    """p = 10 is announced for CIFAR-10 and not printed in tables 2 and 3."""
+    suite = dataclasses.replace(load_suite("table3-cifar10"), trials=1)
+    ratios = [{trial.p for some in stage.trials.values() for trial in some} for stage in stages([suite])]
+    assert ratios == [{5.0}, {5.0}, {10.0}, {10.0}]
+    assert [stage.title for stage in stages([suite])][1:3] == [
+        "Images, trial 1 at 5e-06",
+        "Images, trial 1 at 5e-05, what is not printed",
+    ]
+    assert {trial.key for stage in stages([suite]) for trial in stage.trials[suite.name]} == set(keys_of(suite, 1))
 
 
 @pytest.fixture(scope="module")

@@ -369,6 +369,21 @@ def test_a_real_cell_is_what_the_result_file_says(found, tmp_path):
         assert row.metrics["accuracy"] == pytest.approx(stored.value("accuracy", 100), abs=0.015)
 
 
+@needs_results
+def test_a_cpu_and_another_torch_give_the_same_table():
+    """Two trials of table 5: after the last epoch, where labels choose and at best, run by run."""
+    gpu, cpu = (read_part(RESULTS.parent / folder / "table5.json", load_suite("table5")) for folder in ("paper", "cpu"))
+    assert (gpu.made["device"], cpu.made["device"]) == ("NVIDIA H200", "x86_64")
+    assert gpu.made["torch"] != cpu.made["torch"]
+    assert gpu.made["commit"] == cpu.made["commit"]
+    assert len(cpu.runs) == 128
+    for key, one in cpu.runs.items():
+        other = gpu.runs[key]
+        assert (one.chosen, one.best) == (other.chosen, other.best)
+        for epoch, figures in one.figures.items():
+            assert figures == pytest.approx(other.figures[epoch], abs=2e-4)
+
+
 # --- the comparison and the claims -----------------------------------------------------------------------------------
 
 
@@ -381,7 +396,9 @@ def test_wcll_is_within_two_points(found):
     assert len(found.wcll) == 12
     assert mean_absolute(found.wcll) <= 2
     assert len(found.beside) == 96
-    assert len(found.missing) == 232 - 96
+    on_images = sum(len(some) for part in found.images.values() for some in part.all_beside.values())
+    assert len(found.missing) == 232 - 96 - on_images
+    assert not any(one.dataset == "mnist" for one in found.missing)
 
 
 def test_the_full_number_of_trials_on_the_official_files(found):

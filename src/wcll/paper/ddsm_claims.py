@@ -97,7 +97,7 @@ def _too_few(part: Part) -> Judged | None:
         len(_cell(part, protocol, method, metric).values)
         for protocol, method, metric in product(PROTOCOLS, METHODS, CLASSES)
     )
-    return None if trials >= LEAST else (UNTOLD, say("claims", "too_few", part.trials, trials, LEAST, None, 0))
+    return None if trials >= LEAST else (UNTOLD, say("claims", "too_few", part.trials > 0, trials, LEAST, None, 0))
 
 
 def _all_above(found: Sequence[int]) -> Answer:
@@ -130,7 +130,7 @@ def _of_table7(judge: Callable[[Part], Judged]) -> Callable[[Reproduction], Judg
 
     def judged(found: Reproduction) -> Judged:
         part = found.images.get("table7")
-        return judge(part) if part is not None else (UNTOLD, say("claims", "too_few", 0, 0, LEAST, None, 0))
+        return judge(part) if part is not None else (UNTOLD, say("claims", "too_few", False, 0, LEAST, None, 0))
 
     return judged
 

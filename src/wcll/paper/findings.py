@@ -11,8 +11,8 @@ from fractions import Fraction
 from itertools import product
 from statistics import fmean
 
-from wcll.paper.evidence import means, say
-from wcll.paper.published import Published, published
+from wcll.paper.evidence import PROTOCOLS, leads, means, say
+from wcll.paper.published import FORMULAS, Published, published
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.search import SIZES, Search
 
@@ -42,6 +42,7 @@ def findings(found: Reproduction) -> list[Finding]:
         "LOG, 9.80 ± 0.00": _not_a_number(found),
         "Table 6's resampling": _resampling(found),
         "Rates": _rates(found),
+        **({"Eq. 9 or Algorithm 1": _formulas(found)} if len(found.formulas) == len(FORMULAS) else {}),
         "The same number for 5 trials and for 10": _reused(),
         "“+17.56 %” on DDSM": _gain_on_ddsm(),
         "The test set of DDSM": _shares_of_ddsm(),
@@ -89,6 +90,16 @@ def _rates(found: Reproduction) -> str:
     printed = fmean(one.printed.mean for one in table.of("wcll"))
     nearest = min(by_rate, key=lambda lr: abs(by_rate[lr] - printed))
     return say("findings", "rates", by_rate, printed, nearest, TABLE3_RATES, dict(table.suite.tables[0].at)["lr"])
+
+
+def _formulas(found: Reproduction) -> str:
+    """Which of the two that may be meant does better, by either protocol: what the library calls WCLL follows."""
+    rows = {}
+    for how, title in PROTOCOLS.items():
+        eq9, algorithm1 = (found.main(how, row) for row in FORMULAS)
+        gaps = [a - b for a, b in zip(means(algorithm1), means(eq9), strict=True)]
+        rows[title] = gaps, leads(list(zip(algorithm1, eq9, strict=True)))
+    return say("findings", "formulas", rows)
 
 
 def _reused() -> str:

@@ -26,10 +26,10 @@ def sure_leads(pairs: Sequence[tuple[Cell, Cell]], images: int) -> list[int]:
 
 
 def readings(part: Part) -> dict[str, Table]:
-    """The ways to read its runs: the last epoch at each rate, and the fair protocol."""
-    return {f"the last epoch at {lr:g}": table for lr, table in part.rates.items()} | {
-        PROTOCOLS["fair"]: part.tables["fair"]
-    }
+    """The ways to read its runs: at each rate the last epoch and the best by TEST, and the fair protocol."""
+    last = {f"the last epoch at {lr:g}": table for lr, table in part.rates.items()}
+    best = {f"the best epoch by TEST at {lr:g}": table for lr, table in part.best_rates.items()}
+    return {**last, **best, PROTOCOLS["fair"]: part.tables["fair"]}
 
 
 def _first(dataset: str, found: Reproduction) -> Judged:
@@ -73,7 +73,8 @@ def _judged(
     complete = bool(trials) and all(len(some) == comparisons for some in pairs.values())
     if not complete or min(trials) < LEAST:
         fewest = min(trials, default=0) if complete else 0
-        return UNTOLD, say("claims", "too_few", max(trials, default=0), fewest, LEAST, best, columns)
+        begun = any(cell.values for some in pairs.values() for pair in some for cell in pair)
+        return UNTOLD, say("claims", "too_few", begun, fewest, LEAST, best, columns)
     leads = {place: sure_leads(some, images) for place, some in pairs.items()}
     answers: list[Answer] = [False if -1 in some else True if all(some) else None for some in leads.values()]
     counts = {

@@ -11,6 +11,7 @@ from wcll.paper.part import Part
 from wcll.paper.result_files import grown, read_part
 from wcll.results import Row
 from wcll.suites import Suite, Trial
+from wcll.suites.suite import Axis
 
 LEAST = 3  #: trials of every cell below which there is no verdict
 FACTORS = "factors-cifar10"  #: what the paper leaves open, which comes before everything else
@@ -26,17 +27,27 @@ class Stage:
 
 
 def stages(suites: Sequence[Suite]) -> Iterator[Stage]:
-    """Every cell of all suites once at one rate, then at the next one, before any cell gets a second trial."""
-    for seed in range(max((suite.trials for suite in suites), default=0)):
-        there = [suite for suite in suites if seed < suite.trials]
+    """Every cell of all suites once at one rate, then at the next one, before any cell gets a second trial.
+
+    Settings that the paper announces, but prints nothing of, come after those that it prints.
+    """
+    for seed, printed in product(range(max((suite.trials for suite in suites), default=0)), (True, False)):
         cells = {
-            suite.name: [suite.candidates(*cell, seed) for cell in product(suite.columns, suite.rows)]
-            for suite in there
+            suite.name: [suite.candidates(*cell, seed) for cell in product(_columns(suite, printed), suite.rows)]
+            for suite in suites
+            if seed < suite.trials
         }
-        for i in range(max(len(runs) for some in cells.values() for runs in some)):
+        for i in range(max((len(runs) for some in cells.values() for runs in some), default=0)):
             chosen = {name: [runs[i] for runs in some if i < len(runs)] for name, some in cells.items()}
             rates = sorted({trial.lr for some in chosen.values() for trial in some})
-            yield Stage(f"Images, trial {seed + 1} at {', '.join(f'{lr:g}' for lr in rates)}", chosen)
+            at = ", ".join(f"{lr:g}" for lr in rates)
+            yield Stage(f"Images, trial {seed + 1} at {at}{'' if printed else ', what is not printed'}", chosen)
+
+
+def _columns(suite: Suite, printed: bool) -> list[Axis]:
+    """The settings of which the paper prints something, or the others."""
+    known = Part(suite, 0, {}, {}).printed_columns
+    return [column for column in suite.columns if (column.title in known) is printed]
 
 
 class Growing:

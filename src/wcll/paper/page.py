@@ -8,23 +8,22 @@ from typing import Any
 import numpy as np
 
 from wcll.paper.claims import judge_all
+from wcll.paper.factors import LOOKS, factors_printed, nearest
 from wcll.paper.findings import contradictions, findings
 from wcll.paper.fitting import MARGIN
 from wcll.paper.images import FACTORS
 from wcll.paper.named import NAMED
 from wcll.paper.part import CLOSE, Beside, Part, mean_absolute
-from wcll.paper.published import find, published, show_name
+from wcll.paper.published import published, show_name
 from wcll.paper.reproduction import LATER, TABLES, Reproduction
 from wcll.paper.search import CHOSEN, GENERATORS, SIZES
-from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
+from wcll.paper.verdicts import AGREEMENT, DEPENDS, FAILS, HOLDS, UNTOLD, Claim
 from wcll.report.figures import curves_panel, sheet
 from wcll.report.render import render
 from wcll.report.tables import pick_all, told_notes
 
-#: Tables of the suite of factors, beside that of the last epoch at the rate of all tables.
-FACTOR_TABLES = ("last epoch at 5e-6", "best epoch by TEST at 5e-5", "best epoch by TEST at 5e-6")
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes
-VERDICTS = {HOLDS: "hold", FAILS: "do not hold", DEPENDS: "depend on what the paper does not say", UNTOLD: UNTOLD}
+VERDICTS = (HOLDS, FAILS, DEPENDS, UNTOLD)
 
 
 def render_report(found: Reproduction, ending: str) -> str:
@@ -46,7 +45,7 @@ def contents(found: Reproduction) -> dict[str, Any]:
     return {
         "title": "Does the paper hold?",
         "claims": claims,
-        "verdicts": [(text, sum(claim.verdict == kind for claim in claims)) for kind, text in VERDICTS.items()],
+        "verdicts": count_verdicts(claims),
         "findings": findings(found),
         "contradictions": contradictions(),
         "numbers": headline(found),
@@ -55,11 +54,13 @@ def contents(found: Reproduction) -> dict[str, Any]:
         "tables": [_about(part) for part in (*shown, *images)],
         "images": images,
         "factors": found.images.get(FACTORS),
-        "looks": ("paper", *FACTOR_TABLES),
-        "factors_printed": [find(2, "cifar10", 5.0, "0", method) for method in ("log", "wcll")],
+        "looks": [table for tables in LOOKS.values() for table in tables],
+        "factors_printed": factors_printed(),
+        "factors_nearest": nearest(found.images[FACTORS]) if FACTORS in found.images else {},
         "costs": found.selection_costs,
         "fits": fits,
         "margin": MARGIN,
+        "agreement": AGREEMENT,
         "named": NAMED,
         "run": found.named,
         "panels": all_panels(found),
@@ -75,6 +76,11 @@ def contents(found: Reproduction) -> dict[str, Any]:
             *([found.search] if found.search else []),
         ],
     }
+
+
+def count_verdicts(claims: Sequence[Claim]) -> dict[str, int]:
+    """How many claims there are of each verdict."""
+    return {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
 
 
 def headline(found: Reproduction) -> dict[str, Any]:

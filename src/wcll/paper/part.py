@@ -96,7 +96,16 @@ class Part:
     @cached_property
     def rates(self) -> dict[float, Table]:
         """Accuracy after the last epoch, at each rate of the grid."""
-        return {lr: self.table(TableSpec(f"{lr:g}", at=(("lr", lr),))) for lr in self.suite.grid.get("lr", ())}
+        return self._by_rate("last")
+
+    @cached_property
+    def best_rates(self) -> dict[float, Table]:
+        """At each rate, accuracy at the best epoch by TEST: an oracle, for comparison only."""
+        return self._by_rate("oracle")
+
+    def _by_rate(self, select: str) -> dict[float, Table]:
+        specs = {lr: TableSpec(f"{lr:g}", select=select, at=(("lr", lr),)) for lr in self.suite.grid.get("lr", ())}
+        return {lr: self.table(spec) for lr, spec in specs.items()}
 
     def table(self, spec: TableSpec) -> Table:
         """Its runs, read as ``spec`` asks for."""
