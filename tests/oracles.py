@@ -439,14 +439,15 @@ def forward(
     sample_weight: Weights = None,
     transition: Rows | None = None,
 ) -> float:
-    """-log sum_y p_y Q[y][j] (Yu et al., ECCV 2018)."""
+    """-log sum_y p_y prod_{j in S} Q[y][j] (Yu et al., ECCV 2018, for one label)."""
     q = uniform_transition(len(logits[0])) if transition is None else transition
 
-    def loss(row: list[float], j: int) -> float:
+    def loss(row: list[float], chosen: list[int]) -> float:
         log_p = log_softmax(row)
-        return -logsumexp([log_p[y] + math.log(q[y][j]) for y in range(len(row)) if q[y][j] > 0])
+        possible = [y for y in range(len(row)) if all(q[y][j] > 0 for j in chosen)]
+        return -logsumexp([log_p[y] + math.fsum(math.log(q[y][j]) for j in chosen) for y in possible])
 
-    return pair_mean(logits, labels, weight, sample_weight, loss)
+    return set_mean(logits, labels, weight, sample_weight, loss)
 
 
 def scl_nl(logits: Rows, labels: Sets, *, weight: Weights = None, sample_weight: Weights = None) -> float:

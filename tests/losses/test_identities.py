@@ -109,8 +109,29 @@ def test_a_set_of_labels_is_the_mean_over_its_labels(f):
     sets = torch.zeros(N, K, dtype=torch.bool)
     sets[:, 1] = sets[:, 4] = True
     one, four = torch.full((N,), 1), torch.full((N,), 4)
-    for loss in (F.free, F.scl_nl, F.scl_exp, lambda z, y: F.forward(z, y, transition=random_transition(K))):
+    for loss in (F.free, F.scl_nl, F.scl_exp):
         torch.testing.assert_close(loss(f, sets), (loss(f, one) + loss(f, four)) / 2, **EXACT)
+
+
+def test_forward_takes_a_set_as_one_observation(f):
+    """Bayes: a second label is judged by the posterior that the first one leaves."""
+    q = torch.as_tensor(random_transition(K))
+    sets = torch.zeros(N, K, dtype=torch.bool)
+    sets[:, 1] = sets[:, 4] = True
+    one, four = torch.full((N,), 1), torch.full((N,), 4)
+    first = F.forward(f, one, transition=q, reduction="none")
+    posterior = f.log_softmax(-1) + q[:, 1].log()
+    second = F.forward(posterior, four, transition=q, reduction="none")
+    torch.testing.assert_close(F.forward(f, sets, transition=q, reduction="none"), first + second, **EXACT)
+
+
+def test_forward_of_candidates_is_their_mass(f):
+    """All classes but the candidates are ruled out: under uniform labels what counts is the candidates' probability."""
+    sets = torch.ones(N, K, dtype=torch.bool)
+    sets[:, :2] = False
+    mass = -f.softmax(-1)[:, :2].sum(-1).log()
+    loss = F.forward(f, sets, transition=uniform_transition(K), reduction="none")
+    torch.testing.assert_close(loss - (K - 2) * math.log(K - 1), mass, **EXACT)
 
 
 def test_logit_adjustment_is_cross_entropy_on_moved_logits(f, ybar):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 from wcll.checks import (
     FloatArray,
@@ -22,6 +23,8 @@ from wcll.checks import (
 )
 from wcll.labels import to_mask
 from wcll.labels.names import encode_labels
+
+LEAST = float(np.log(np.finfo(np.float64).tiny))  #: the log-likelihood of what is impossible
 
 
 def label_free_accuracy(
@@ -54,10 +57,10 @@ def label_free_accuracy(
 def complementary_log_likelihood(
     ybar: ArrayLike, probabilities: FloatArray, transition: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> tuple[float, float]:
-    r"""The mean of :math:`\log (p Q)_{\bar y}` over the labels, and its standard error.
+    r"""The mean of :math:`\log (p Q)_{\bar y}` over the samples, and its standard error.
 
-    A proper score of the posterior: among models it prefers the one whose probabilities are right under the TRAINING
-    class shares.
+    Several labels of a sample are one observation: :math:`\log \sum_y p_y \prod_{j \in S} Q_{yj}`. A proper score of
+    the posterior: among models it prefers the one whose probabilities are right under the TRAINING class shares.
     """
     matrix = transition_matrix(transition)
     unmasked("ybar", ybar)
@@ -68,9 +71,11 @@ def complementary_log_likelihood(
         raise InputError(
             "probabilities", "rows of probabilities that sum to 1", worst.tolist(), "logits need a softmax"
         )
-    chances = np.maximum(chances @ matrix, np.finfo(np.float64).tiny)
-    per_sample = np.where(mask, np.log(chances), 0.0).sum(axis=1) / mask.sum(axis=1)
-    return _weighted_mean(per_sample, sample_weight)
+    impossible = mask.astype(float) @ (matrix == 0).T > 0  # some label of the sample, given y
+    of_set = mask @ np.log(np.where(matrix == 0, 1.0, matrix)).T
+    with np.errstate(divide="ignore"):
+        joint = np.where(impossible, -np.inf, np.log(chances) + of_set)
+    return _weighted_mean(np.maximum(logsumexp(joint, axis=1), LEAST), sample_weight)
 
 
 def _weighted_mean(values: FloatArray, sample_weight: ArrayLike | None) -> tuple[float, float]:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor
 
 from wcll.losses.arguments import Array, Labels, Transition, as_transition, prepare
 from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
-from wcll.losses.spec import LOSSES, Table1, autograd
-from wcll.losses.targets import Reduction, Targets, reduce_pairs, reduce_samples, sample_factor
+from wcll.losses.spec import LOSSES, Table1
+from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
 
 
 def _gradient(
     logits: Tensor, p: Tensor, targets: Targets, *, transition: Transition, weight: Tensor | None = None
 ) -> Tensor:
-    """The softmax less the posterior of y given the label: softmax(f) - softmax(f + log Q[:, ybar])."""
-    if targets.index is None:
-        return autograd(partial(forward, transition=transition, weight=weight))(logits, p, targets)
-    posterior = softmax(logits + _log_likelihood(transition, targets.index))
+    """The softmax less the posterior of y given the labels: softmax(f) - softmax(f + log Q[:, ybar])."""
+    posterior = softmax(logits + _log_likelihood(transition, targets, logits))
     return sample_factor(logits, targets, weight) * (p - posterior)
 
 
-def _log_likelihood(transition: Transition, index: Tensor) -> Tensor:
-    """log Q[y, ybar] for the labels ``index`` (..., n) and all y: (..., n, k)."""
-    by_label = transition.log.mT  # [ybar, y]; log 0 = -inf is fine
+def _log_likelihood(transition: Transition, targets: Targets, like: Tensor) -> Tensor:
+    """The summed log Q[y, ybar] of a sample's labels, for all y: (..., n, k); -inf where one of them is impossible."""
+    if targets.index is None:
+        named = targets.mask.to(like.dtype)  # products with them, not (n, k, k) numbers
+        impossible = named @ (transition.matrix == 0).to(like.dtype).mT > 0
+        return (named @ transition.log.nan_to_num(neginf=0.0).mT).masked_fill(impossible, -torch.inf)
+    by_label, index = transition.log.mT, targets.index  # [ybar, y]; log 0 = -inf is fine
     if by_label.ndim == 2:
         return by_label[index]
     runs, k = by_label.shape[:-2], by_label.shape[-1]
@@ -56,7 +56,8 @@ def forward(
 
     .. math:: -\log \sum_y p_y\, Q_{y \bar y} = -\mathrm{lse}_y(\log p_y + \log Q_{y\bar y})
 
-    (the forward correction of [1]_).
+    (the forward correction of [1]_). Several labels of a sample, a set S, are one observation:
+    :math:`-\log \sum_y p_y \prod_{j \in S} Q_{yj}`.
 
     Parameters
     ----------
@@ -78,8 +79,10 @@ def forward(
 
     Notes
     -----
-    The loss of a set is the mean over its labels. With the uniform Q it is :func:`log` over K - 1, plus
-    :math:`\log(K-1)`.
+    The labels of a set are taken as drawn independently given y. Drawn without replacement they are not quite: under
+    the uniform Q that makes no difference to the gradient, else the sum over the orders of the draws is left out. All
+    classes but some candidates ("partial labels") are such a set. With the uniform Q and one label the loss is
+    :func:`log` over K - 1, plus :math:`\log(K-1)`.
 
     Q already accounts for labels that are chosen with a bias; class weights on top correct twice. A wrong Q pulls the
     class probabilities away from the truth, and the fit to the labels need not show it. With a singular Q different
@@ -99,14 +102,9 @@ def forward(
     tensor(1.0657)
     """
     batch = prepare(logits, ybar, weight, reduction)
-    log_p = logits.log_softmax(-1)
-    prepared = as_transition(transition, logits)
-    if batch.targets.index is not None:
-        per_sample = -torch.logsumexp(log_p + _log_likelihood(prepared, batch.targets.index), -1)
-        return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
-    log_q = prepared.log.mT.unsqueeze(-3).masked_fill(~batch.targets.mask.unsqueeze(-1), 0.0)  # labels not named: lse 0
-    per_label = -torch.logsumexp(log_p.unsqueeze(-2) + log_q, -1)
-    return reduce_pairs(per_label, batch.targets, batch.weight, reduction)
+    likelihood = _log_likelihood(as_transition(transition, logits), batch.targets, logits)
+    per_sample = -torch.logsumexp(logits.log_softmax(-1) + likelihood, -1)
+    return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
 class ForwardLoss(LossModule, loss="forward"): ...
