@@ -27,7 +27,7 @@ from tiny_data import (
     write_npz,
     write_tiny_imagenet,
 )
-from wcll.checks import InputError, MissingExtraError
+from wcll.checks import InputError, InputTypeError, MissingExtraError
 from wcll.datasets import DATASETS, Dataset, Split, checksums, data_folders, load_dataset
 from wcll.datasets.folders import user_cache
 from wcll.datasets.idx import FILES
@@ -199,6 +199,15 @@ def test_fingerprint_follows_content(tmp_path):
 
 
 # Where data are looked for.
+
+
+def test_the_folder_may_be_a_text(tmp_path):
+    np.savez(tmp_path / "own.npz", x=np.zeros((6, 2)), y=np.arange(6) % 3)
+    assert len(load_dataset("own.npz", str(tmp_path)).train.y) == len(load_dataset("own.npz", tmp_path).train.y)
+    with pytest.raises(InputError, match=r"data: expected a folder, got .*, which is a file"):
+        load_dataset("digits", str(tmp_path / "own.npz"))
+    with pytest.raises(InputTypeError, match="data: expected the path of a folder, got int"):
+        load_dataset("digits", 3)
 
 
 def test_order_of_folders(tmp_path, monkeypatch, no_data_of_the_user):

@@ -6,34 +6,36 @@ import os
 import sys
 from pathlib import Path
 
-from wcll.checks import InputError
+from wcll.checks import InputError, InputTypeError
 
 
-def data_folders(data: Path | None) -> list[Path]:
+def data_folders(data: str | Path | None) -> list[Path]:
     """The folders that data are looked for in: the given one, the one WCLL_DATA names, the user's cache."""
     named = os.environ.get("WCLL_DATA")
     folders = [expanded("data", data)] if data is not None else []
-    folders += [expanded("WCLL_DATA", Path(named))] if named else []
+    folders += [expanded("WCLL_DATA", named)] if named else []
     return list(dict.fromkeys([*folders, user_cache()]))
 
 
-def expanded(argument: str, path: Path, what: str = "a folder") -> Path:
+def expanded(argument: str, path: str | Path, what: str = "a folder") -> Path:
     """A path whose ``~`` or ``~user`` is replaced by a home."""
+    if not isinstance(path, str | Path):
+        raise InputTypeError(argument, f"the path of {what.removeprefix('the path of ')}", type(path).__name__)
     try:
-        return path.expanduser()
+        return Path(path).expanduser()
     except RuntimeError:
         raise InputError(argument, what, f"{path} of an unknown user") from None
 
 
-def download_folder(data: Path | None) -> Path:
+def download_folder(data: str | Path | None) -> Path:
     """The folder that downloads go to: the first of those that data are looked for in."""
     return data_folders(data)[0]
 
 
-def check_folder(data: Path | None) -> None:
+def check_folder(data: str | Path | None) -> None:
     """A folder that the user names must be there: else a slip of the pen would read other data."""
-    if data is not None and not expanded("data", data).is_dir():
-        raise InputError("data", "a folder", f"{data}, which is {'a file' if data.exists() else 'not there'}")
+    if data is not None and not (place := expanded("data", data)).is_dir():
+        raise InputError("data", "a folder", f"{data}, which is {'a file' if place.exists() else 'not there'}")
 
 
 def user_cache() -> Path:

@@ -15,7 +15,7 @@ from wcll.datasets.folders import check_folder, data_folders, expanded
 from wcll.datasets.manifest import MANIFEST, files, read_manifest
 
 
-def load_dataset(name: str, data: Path | None = None) -> Dataset:
+def load_dataset(name: str, data: str | Path | None = None) -> Dataset:
     """Read a registered data set, an ``.npz`` file, or a folder that holds ``manifest.csv``.
 
     Registered ones are looked for under ``data``, the folder that the environment variable WCLL_DATA names, and the
@@ -34,7 +34,7 @@ def load_dataset(name: str, data: Path | None = None) -> Dataset:
     return _own(str(name), data)
 
 
-def _registered(spec: DatasetSpec, data: Path | None) -> Dataset:
+def _registered(spec: DatasetSpec, data: str | Path | None) -> Dataset:
     if spec.installed:
         return dataset(spec.name, spec.read(Path()), True, spec.installed)
     folders = data_folders(data)
@@ -45,7 +45,7 @@ def _registered(spec: DatasetSpec, data: Path | None) -> Dataset:
     return replace(dataset(spec.name, content, spec.is_official(place), str(place)), stamp=stamp)
 
 
-def same_data(name: str, stamps: set[str], data: Path | None = None) -> bool:
+def same_data(name: str, stamps: set[str], data: str | Path | None = None) -> bool:
     """Whether results with these stamps have seen the data as they are now.
 
     The empty stamp says nothing: earlier versions gave it to registered data. Those that are not here cannot differ.
@@ -71,7 +71,7 @@ def _stamped(folder: Path, paths: Sequence[Path], read: Callable[[], Content]) -
     return content, stamp
 
 
-def _own(name: str, data: Path | None) -> Dataset:
+def _own(name: str, data: str | Path | None) -> Dataset:
     place, file = _own_file(name, data)
     content, stamp = _stamped(
         *_own_paths(place, file), lambda: read_arrays(file) if file == place else read_manifest(place)
@@ -85,7 +85,7 @@ def _own_paths(place: Path, file: Path) -> tuple[Path, list[Path]]:
     return (file.parent, [file]) if file == place else (place, files(place))
 
 
-def _own_file(name: str, data: Path | None) -> tuple[Path, Path]:
+def _own_file(name: str, data: str | Path | None) -> tuple[Path, Path]:
     """Where a user's own data lie: an ``.npz`` file (twice), or a folder and its manifest."""
     path = expanded("dataset", Path(name), "the path of data")
     folders = data_folders(data)
