@@ -4,6 +4,7 @@
 `weight` the class weights w_j, `sample_weight` the sample weights v_i. p is softmax(f) and l_k an ordinary loss.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -667,3 +668,65 @@ ORACLES: dict[str, Callable[..., float]] = {
     "cross-entropy": cross_entropy,
     "logit-adjusted": logit_adjusted,
 }
+
+
+# Several labels a sample
+
+
+def chance_of_labels(labels: list[int], row: list[float], *, replacement: bool) -> float:
+    """P(labels | y) up to the number of orders: prod_j Q_yj, or, summed over orders, prod_i Q_yj_i / what is left."""
+    if replacement:
+        return math.prod(row[j] for j in labels)
+    total = 0.0
+    for order in itertools.permutations(labels):
+        chance, left = 1.0, 1.0
+        for j in order:
+            chance *= row[j] / left
+            left -= row[j]
+        total += chance
+    return total
+
+
+def repeated_em_step(
+    samples: Sets, matrix: Rows, prior: list[float], target: Rows, strength: float, shares: list[float], weight: float
+) -> tuple[Rows, list[float], float]:
+    """One step of EM for labels that are independent given y: Q, prior, and the log-likelihood before the step."""
+    k = len(matrix)
+    named = [[strength * target[y][j] for j in range(k)] for y in range(k)]
+    members = [weight * shares[y] for y in range(k)]
+    log_likelihood = 0.0
+    for labels in samples:
+        joint = [prior[y] * chance_of_labels(labels, matrix[y], replacement=True) for y in range(k)]
+        total = math.fsum(joint)
+        log_likelihood += math.log(total)
+        for y in range(k):
+            members[y] += joint[y] / total
+            for j in labels:
+                named[y][j] += joint[y] / total
+    q = [[named[y][j] / math.fsum(named[y]) for j in range(k)] for y in range(k)]
+    return q, [one / math.fsum(members) for one in members], log_likelihood
+
+
+def left_over_em_step(samples: Sets, matrix: Rows, prior: list[float]) -> tuple[Rows, list[float]]:
+    """The same for labels without replacement: named over the sum, over draws, of [j was left] / what was left."""
+    k = len(matrix)
+    named, at_choice = [[0.0] * k for _ in range(k)], [[0.0] * k for _ in range(k)]
+    members = [0.0] * k
+    for labels in samples:
+        joint = [prior[y] * chance_of_labels(labels, matrix[y], replacement=False) for y in range(k)]
+        for y in range(k):
+            share = joint[y] / math.fsum(joint)
+            members[y] += share
+            whole = chance_of_labels(labels, matrix[y], replacement=False)
+            for order in itertools.permutations(labels):
+                steps = [
+                    (set(range(k)) - set(order[:i]), 1 - sum(matrix[y][m] for m in order[:i]))
+                    for i in range(len(order))
+                ]
+                part = share / whole * math.prod(matrix[y][j] / left for j, (_, left) in zip(order, steps, strict=True))
+                for j, (open_to, left) in zip(order, steps, strict=True):
+                    named[y][j] += part
+                    for other in open_to:
+                        at_choice[y][other] += part / left
+    raw = [[named[y][j] / at_choice[y][j] for j in range(k)] for y in range(k)]
+    return [[value / math.fsum(row) for value in row] for row in raw], [one / math.fsum(members) for one in members]
