@@ -103,8 +103,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         of yours, outside this class, cannot be kept apart from it.
     classes : sequence, optional
         Every class, if some may never occur as a label; in the order of outputs.
-    transition : None, "uniform", "inverse-size" or array of shape (k, k)
-        The assumed ``Q[y, ybar]``: uniform if None; ``"inverse-size"`` recovers it from the label counts.
+    transition : None, a name of ``wcll.labels.FAMILIES``, an estimate of Q, or array of shape (k, k)
+        The assumed ``Q[y, ybar]``: uniform if None; ``"popularity"``, ``"inverse-size"`` and others recover it from the
+        label counts; :func:`~wcll.labels.transition_from_pairs` and ``transition_from_repeated`` estimate it.
     weights : None, "auto", str or array of shape (k,)
         Class weights: ``"auto"`` is Eq. 13 from the recovered pi for the loss ``wcll``, none for others; or
         ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own.

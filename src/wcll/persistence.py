@@ -30,7 +30,7 @@ from wcll.checks import (
     transition_matrix,
     whole,
 )
-from wcll.labels import Belief, ClassWeights
+from wcll.labels import Belief, ClassWeights, EstimatedTransition
 from wcll.labels.names import class_names
 from wcll.losses.spec import Link
 from wcll.memory import check_memory
@@ -230,6 +230,8 @@ def _plain(value: Any) -> Any:
     """Arrays, tensors, ranges and NumPy's numbers as lists and Python's own."""
     if isinstance(value, np.ndarray | np.generic | Tensor):
         return value.tolist()
+    if isinstance(value, EstimatedTransition):  # the belief keeps its errors and where it comes from
+        return value.transition.tolist()
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | range):

@@ -52,7 +52,7 @@ def test_beliefs_that_were_stored_before_families_had_names(stored, source, fami
 
 
 def test_families_are_what_they_say():
-    assert list(FAMILIES) == ["uniform", "inverse-size"]
+    assert list(FAMILIES) == ["uniform", "inverse-size", "popularity", "popularity-noise", "offered", "free"]
     np.testing.assert_allclose(Belief.of("uniform", TOTALS).prior @ uniform_transition(3), TOTALS / 600)
     recovered = Belief.of("inverse-size", TOTALS)
     np.testing.assert_array_equal(recovered.transition, transition_from_pi(solve_pi(TOTALS / 600)))

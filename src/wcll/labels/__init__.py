@@ -1,8 +1,11 @@
 """Complementary labels: imbalance, transition matrices, drawing, what labels alone tell, class weights."""
 
-from wcll.labels.beliefs import FAMILIES, Belief
+from wcll.labels.beliefs import Belief
 from wcll.labels.draw import check_mask, make_complementary, to_mask, to_pairs
+from wcll.labels.families import FAMILIES, EstimatedTransition, Family, FamilyTransition
 from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, make_imbalance, step_counts
+from wcll.labels.pairs import PairsTransition, transition_from_pairs
+from wcll.labels.repeated import RepeatedTransition, transition_from_repeated
 from wcll.labels.statistics import (
     Estimate,
     InverseSizeRecovery,
@@ -29,6 +32,7 @@ from wcll.labels.transition import (
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, class_weights, eq13, resample
 
 __all__ = ["FAMILIES", "TRANSITIONS", "WEIGHTINGS", "Belief", "ClassWeights", "Estimate", "InverseSizeRecovery"]
+__all__ += ["EstimatedTransition", "Family", "FamilyTransition", "PairsTransition", "RepeatedTransition"]
 __all__ += ["LabelSummary", "biased_transition", "check_mask", "class_weights", "complementary_prior"]
 __all__ += ["describe_labels", "eq13", "imbalance_counts", "inverse_size_transition", "label_counts"]
 __all__ += ["long_tailed_counts", "make_complementary", "make_imbalance", "make_transition", "noisy_transition"]
@@ -39,6 +43,8 @@ __all__ += [
     "step_counts",
     "to_mask",
     "to_pairs",
+    "transition_from_pairs",
     "transition_from_pi",
+    "transition_from_repeated",
     "uniform_transition",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike
 from wcll.checks import (
     FloatArray,
     InputError,
-    check_sum,
     choice,
     distribution,
     entry,
@@ -22,20 +20,21 @@ from wcll.checks import (
     numeric,
     transition_matrix,
 )
-from wcll.labels.statistics import solve_pi
-from wcll.labels.transition import complementary_prior, normalised, transition_from_pi, uniform_transition
+from wcll.labels.families import FAMILIES, EstimatedTransition, label_totals_of, told_by_counts
+from wcll.labels.transition import normalised
 from wcll.labels.weights import ClassWeights
-from wcll.registry import Functions
 
 #: The user's own, of a family that is taken for granted, fitted to the labels, or known because it made them.
 Source = Literal["given", "assumed", "estimated", "true"]
 
 
-def q_in_words(source: Source, family: str | None) -> str:
+def q_in_words(source: Source, family: str | None, basis: str | None = None) -> str:
     """Where a Q comes from, as tables and pages say it."""
     words = {
         "assumed": f"assumed: {family} labels",
-        "estimated": f"estimated from label counts, told the family: {family}",
+        "estimated": f"estimated from {basis}, leaning to the family: {family}"
+        if basis
+        else f"estimated from label counts, told the family: {family}",
     }
     return f"Q {words.get(source, source)}"
 
@@ -57,17 +56,21 @@ class Belief:
     totals: FloatArray | None = None  #: the label counts that it was formed from
     family: str | None = None  #: the family of Q: a name of FAMILIES
     weights: ClassWeights | None = None  #: of classes, with the pi that they are made from and its source
+    basis: str | None = None  #: what Q was estimated from, if not from label counts alone
+    standard_error: FloatArray | None = None  #: of Q's entries, if it was
 
     @staticmethod
-    def of(told: str | ArrayLike | None, totals: ArrayLike) -> Belief:
+    def of(told: str | ArrayLike | EstimatedTransition | None, totals: ArrayLike) -> Belief:
         """What the label counts ``totals`` and a user tell: the family of Q (uniform if None), or a matrix."""
-        counts = _counts(totals)
+        counts = label_totals_of(totals)
         shares = normalised(counts)
         if shares.max() > 1 - 1e-12:
             one = f"one class, {int(shares.argmax())}, for every sample"
             raise InputError("y", "labels of at least two classes", one)
-        if told is None or isinstance(told, str):
-            belief = FAMILIES[told or "uniform"](counts)
+        if isinstance(told, EstimatedTransition):
+            belief = Belief.estimated(told, counts)
+        elif told is None or isinstance(told, str):
+            belief = Belief.assuming(choice("transition", told or "uniform", told_by_counts()), counts)
         else:
             belief = Belief.given(transition_matrix(told, len(counts)), counts)
         impossible = np.flatnonzero((shares > 0) & (belief.transition.max(axis=0) == 0))
@@ -85,8 +88,25 @@ class Belief:
     @staticmethod
     def given(transition: ArrayLike, totals: ArrayLike, source: Source = "given", family: str | None = None) -> Belief:
         """Q as it is told; the shares solve prior Q = label shares, where Q has an inverse."""
-        counts = _counts(totals)
+        counts = label_totals_of(totals)
         return Belief(transition_matrix(transition, len(counts)), source, None, "estimated", counts, family)
+
+    @staticmethod
+    def assuming(family: str, totals: ArrayLike) -> Belief:
+        """Q of a family, fitted to label counts."""
+        counts = label_totals_of(totals)
+        kind = FAMILIES[family]
+        found = kind.fit(counts)
+        if found.shares is None:
+            return Belief.given(found.transition, counts, kind.source, family)
+        return Belief(found.transition, kind.source, found.shares, kind.shares_source, counts, family)
+
+    @staticmethod
+    def estimated(found: EstimatedTransition, totals: ArrayLike) -> Belief:
+        """Q as it was estimated from true pairs or repeated labels, with its standard errors."""
+        counts = label_totals_of(totals)
+        matrix, error = transition_matrix(found.transition, len(counts)), found.standard_error
+        return Belief(matrix, "estimated", found.shares, "estimated", counts, found.family, None, found.basis, error)
 
     @cached_property
     def prior(self) -> FloatArray | None:
@@ -119,17 +139,33 @@ class Belief:
         are redrawn from the gamma distributions that they leave possible, so that a count of 0, too, has an error.
         """
         inverse = inverse_transition(self.transition)
-        if self.prior is not None and (self.totals is None or self.prior_source != "estimated"):
+        counted = self.transition_source == "estimated" and self.family is not None
+        if self.prior is not None and (self.totals is None or not (counted or self.prior_source == "estimated")):
             return self.prior, inverse[None], self.prior[None]
         totals = own if self.totals is None else self.totals
         n, size = totals.sum(), (draws, len(totals))
-        if self.prior is not None and self.family == "inverse-size":
-            return self.prior, *_redrawn_inverse_size(normalised(rng.standard_gamma(totals, size).clip(1e-9)))
+        if self.prior is not None and counted and (self.basis is None or self.standard_error is not None):
+            marginals = normalised(rng.standard_gamma(totals, size).clip(1e-9))
+            if self.basis is None:
+                return self.prior, *FAMILIES[str(self.family)].redrawn(marginals)
+            return self.prior, *self._redrawn_rows(marginals, rng)
         shares = totals / n
         error = (rng.standard_gamma(totals + 1, size) - (totals + 1)) / n
         error -= shares * error.sum(axis=1, keepdims=True)
         prior = shares @ inverse if self.prior is None else self.prior
         return prior, inverse[None], prior + error @ inverse
+
+    def _redrawn_rows(self, marginals: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Inverses of Qs whose rows scatter as its standard errors say, and class shares for each."""
+        assert self.standard_error is not None
+        spread = (self.transition * (1 - self.transition)).sum(axis=1)
+        sure = spread / np.maximum((self.standard_error**2).sum(axis=1), 1e-12) - 1
+        rows = np.maximum(sure, 1.0)[:, None] * self.transition
+        drawn = normalised(rng.standard_gamma(rows, (len(marginals), *rows.shape)).clip(1e-12))
+        inverses: FloatArray = np.linalg.inv(drawn).astype(np.float64)
+        if self.shares is not None:
+            return inverses, np.broadcast_to(self.shares, marginals.shape)
+        return inverses, np.einsum("dj,djy->dy", marginals, inverses)
 
     def __str__(self) -> str:
         shares: str = self.prior_source
@@ -139,12 +175,15 @@ class Belief:
                 if self.prior is None and self.totals is not None
                 else "estimated from label counts"
             )
-        return f"{q_in_words(self.transition_source, self.family)}; class shares {shares}"
+        return f"{q_in_words(self.transition_source, self.family, self.basis)}; class shares {shares}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and names, for JSON; weights are not part of it."""
         values = {name: value for name, value in asdict(self).items() if name not in ("weights", "shares")}
         values["prior"] = self.prior
+        for name in ("basis", "standard_error"):  # only where there is one: files of others stay as they were
+            if values[name] is None:
+                del values[name]
         return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
 
     @staticmethod
@@ -157,7 +196,7 @@ class Belief:
         sources = ["true" if source == "known" else choice("source", source, get_args(Source)) for source in sources]
         by_source = {"assumed": "uniform", "estimated": "inverse-size"}
         family = entry({"family": by_source.get(sources[0]), **plain}, "family", str | None)
-        counts = None if totals is None else _counts(totals)
+        counts = None if totals is None else label_totals_of(totals)
         if counts is not None and len(counts) != n_classes:
             raise InputError("totals", f"label counts of {n_classes} classes", len(counts))
         return Belief(
@@ -167,6 +206,8 @@ class Belief:
             prior_source=sources[1],
             totals=counts,
             family=None if family is None else choice("family", family, FAMILIES),
+            basis=entry({"basis": None, **plain}, "basis", str | None),
+            standard_error=_errors(plain, n_classes),
         )
 
 
@@ -178,41 +219,7 @@ def _solved_shares(values: ArrayLike, n_classes: int) -> FloatArray:
     return shares
 
 
-def _counts(totals: ArrayLike) -> FloatArray:
-    """Label counts, or sums of sample weights: one a class."""
-    counts = numeric("totals", totals)
-    if counts.ndim != 1 or len(counts) < 2 or not np.isfinite(counts).all() or (counts < 0).any() or not counts.any():
-        raise InputError("totals", "label counts, one a class, none negative, not all 0", counts.tolist())
-    return check_sum("totals", counts)
-
-
-#: What may be assumed of Q: a function of the label counts. Names that the user's ``transition`` and suites may take.
-FAMILIES: Functions[Callable[[FloatArray], Belief]] = Functions("transition")
-
-
-@FAMILIES.add("uniform")
-def uniform_belief(totals: ArrayLike) -> Belief:
-    """Every class but the true one is named equally often."""
-    return Belief.given(uniform_transition(len(_counts(totals))), totals, "assumed", "uniform")
-
-
-@FAMILIES.add("inverse-size")
-def inverse_size_belief(totals: ArrayLike) -> Belief:
-    """Labels of the inverse-size selector: Q and the shares are both recovered from the label counts."""
-    counts = _counts(totals)
-    pi = solve_pi(normalised(counts))
-    return Belief(transition_from_pi(pi), "estimated", complementary_prior(pi), "estimated", counts, "inverse-size")
-
-
-def _redrawn_inverse_size(marginals: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Inverses of Q, :math:`(1 / (K-1) - [j = k]) (1 - \pi_k) / \pi_j`, and class shares, for a stack of label shares.
-
-    NaN if one has no solution.
-    """
-    k = marginals.shape[1]
-    try:
-        pi = solve_pi(marginals, tolerance=1e-9, max_steps=1000)
-    except InputError:
-        return np.full((1, k, k), np.nan), np.full_like(marginals, np.nan)
-    inverses: FloatArray = (1 / (k - 1) - np.eye(k)) * (1 - pi)[:, None, :] / pi[:, :, None]
-    return inverses, normalised(1 / pi)
+def _errors(plain: dict[str, Any], n_classes: int) -> FloatArray | None:
+    """Standard errors of Q's entries, if there are any."""
+    values = entry({"standard_error": None, **plain}, "standard_error", list | None)
+    return None if values is None else finite_array("standard_error", values, (n_classes, n_classes))

@@ -164,20 +164,26 @@ def describe_labels(ybar: ArrayLike, n_classes: int, *, transition: ArrayLike | 
     )
 
 
-def solve_pi(marginal: FloatArray, *, tolerance: float = 1e-14, max_steps: int = 10_000) -> FloatArray:
-    """The fixed point of :func:`recover_inverse_size` for an observed marginal, or a stack of them."""
+def solve_pi(
+    marginal: FloatArray, *, prior: FloatArray | None = None, tolerance: float = 1e-14, max_steps: int = 10_000
+) -> FloatArray:
+    """The fixed point of :func:`recover_inverse_size` for an observed marginal, or a stack of them.
+
+    With ``prior`` the class shares are told, rather than proportional to 1 / pi.
+    """
     if not marginal.all():
         absent, remedy = f"none of class {marginal.argmin()}", "declare the class sizes or use the observed shares"
         raise InputError("ybar", "every class to occur as a complementary label", absent, remedy)
     pi = normalised(marginal)
     for _ in range(max_steps):
-        ratio = _prior_of(pi) / (1.0 - pi)
+        ratio = (_prior_of(pi) if prior is None else prior) / (1.0 - pi)
         update = normalised(marginal / (ratio.sum(axis=-1, keepdims=True) - ratio))
         if np.abs(update - pi).max() < tolerance:
             return update
         pi = normalised(np.sqrt(pi * update))  # half-way: full steps swing for ever where a class is very rare
     shares = f"shares from {marginal.min():g} to {marginal.max():g}"
-    raise InputError("ybar", "counts that the inverse-size selector could give", shares, "declare the class sizes")
+    wanted = "counts that the inverse-size selector could give" if prior is None else "counts that these shares allow"
+    raise InputError("ybar", wanted, shares, "declare the class sizes")
 
 
 def _prior_of(pi: FloatArray) -> FloatArray:

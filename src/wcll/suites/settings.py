@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from wcll.checks import InputError, choice
-from wcll.labels import FAMILIES
+from wcll.labels.families import told_by_counts
 from wcll.losses import LOSSES
 from wcll.models import MODELS
 from wcll.models.stack import named
@@ -46,7 +46,7 @@ def setting(
 IMBALANCES = ("eq6", "long-tailed", "step", "shares", "none")
 BY_LABEL = ("ybar", "ybar-inverse")  #: what is imbalanced where samples are kept by their complementary labels
 IMBALANCED = ("y", "selector", *BY_LABEL)
-BELIEFS = (*FAMILIES, "true")
+BELIEFS = (*told_by_counts(), "true")
 RESAMPLINGS = ("over", "under", "over-by-y", "under-by-y")
 OPTIMISERS = ("adam",)
 EVALUATED = ("epochs", "checkpoints")  #: when test and held-out samples are looked at: every time, or where it counts

@@ -11,6 +11,7 @@ from typing import Any
 from wcll.checks import InputError, choice
 from wcll.evaluation.selection import checkpoints
 from wcll.labels.beliefs import Source, q_in_words
+from wcll.labels.families import FAMILIES
 from wcll.labels.transition import TRANSITIONS
 from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES
@@ -167,7 +168,7 @@ class Trial:
     @property
     def selection_belief(self) -> str:
         """Where the Q of that choice comes from, in words."""
-        source: Source = "true" if self.judge == "true" else "assumed" if self.judge == "uniform" else "estimated"
+        source: Source = "true" if self.judge == "true" else FAMILIES[self.judge].source
         return q_in_words(source, self.judge)
 
     @property
