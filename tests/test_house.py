@@ -24,7 +24,18 @@ ROOT = SOURCE.parents[1]
 ORDER = [
     *("errors", "memory", "reading", "checks", "streams", "registry", "atomic", "labels", "losses", "functional"),
     *("models", "training"),
-    *("evaluation", "testing", "inputs", "persistence", "estimator", "datasets", "suites", "results", "running"),
+    *(
+        "evaluation",
+        "testing",
+        "inputs",
+        "persistence",
+        "estimator",
+        "annotators",
+        "datasets",
+        "suites",
+        "results",
+        "running",
+    ),
     *("theory", "report", "paper", "cli", "__main__"),
 ]
 HEAVY = {"torch", "numpy", "sklearn", "scipy", "pandas"}

@@ -6,13 +6,27 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wcll import datasets, evaluation, functional, labels, losses, models, report, results, suites, testing, theory
+    from wcll import (
+        annotators,
+        datasets,
+        evaluation,
+        functional,
+        labels,
+        losses,
+        models,
+        report,
+        results,
+        suites,
+        testing,
+        theory,
+    )
     from wcll.estimator import ComplementaryClassifier
     from wcll.running.run import run
 
 __all__ = [
     "ComplementaryClassifier",
     "__version__",
+    "annotators",
     "datasets",
     "evaluation",
     "functional",

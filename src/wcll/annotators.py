@@ -1,0 +1,249 @@
+"""Q from complementary labels and a model that is trained on them: no true label is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils import _safe_indexing, check_random_state
+
+from wcll.checks import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    InputTypeError,
+    IntArray,
+    finite_array,
+    transition_matrix,
+    whole,
+)
+from wcll.estimator import ComplementaryClassifier
+from wcll.inputs import check_labels
+from wcll.labels import to_mask, transition_from_repeated
+from wcll.labels.families import FAMILIES, EstimatedTransition
+from wcll.losses import LOSSES
+
+LEAN = 1.0  #: labels of each class that are taken as seen as the start has them, so that nothing becomes impossible
+SEVERAL = 3  #: labels a sample from which on these alone are a start
+FEW_EPOCHS = 12  #: of a cross-fitted model: what it learns late is noise of its own labels
+
+
+@dataclass(frozen=True)
+class Round:
+    """One estimate on the way: Q, and how likely it makes labels that it has not seen."""
+
+    start: str  #: the family, or what labels alone tell
+    number: int  #: how often models were trained for it; 0 is the start itself
+    score: float  #: mean log-likelihood of a sample's labels, by models and Qs that did not see them
+    transition: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTransition(EstimatedTransition):
+    """Q from labels and a model."""
+
+    rounds: tuple[Round, ...]  #: every estimate that was compared
+    chosen: Round  #: the one that is taken
+
+    def table(self) -> list[dict[str, Any]]:
+        """What was compared, a row each: start, round, score, and whether it is the one that is taken."""
+        return [
+            {"start": one.start, "round": one.number, "score": one.score, "chosen": one is self.chosen}
+            for one in self.rounds
+        ]
+
+
+def transition_from_predictions(
+    probabilities: ArrayLike, ybar: Any, start: ArrayLike, *, steps: int = 20
+) -> FloatArray:
+    r"""The Q that makes labels likely, given class probabilities of samples by a model that has not seen their labels.
+
+    EM from ``start``: with the posterior :math:`r_{iy} \propto p_{iy} \prod_{j \in \bar Y_i} Q_{yj}`,
+
+    .. math:: Q_{yj} \propto \sum_i r_{iy} [j \in \bar Y_i] + \text{start}_{yj} .
+
+    Labels of a sample that were drawn without replacement give the shares in which classes are in its sets, as the
+    likelihood of :func:`wcll.functional.forward` wants them. A model's predictions for its own training samples will
+    not do: they agree with their labels under any Q.
+
+    >>> p = np.repeat([[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]], 100, axis=0)
+    >>> ybar = np.repeat([1, 2, 0], 100)
+    >>> transition_from_predictions(p, ybar, [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]]).round(1).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    matrix = lean = transition_matrix(start)
+    whole("steps", steps)
+    mask = to_mask(ybar, len(matrix))
+    chances = finite_array("probabilities", probabilities, mask.shape)
+    named = mask.astype(np.float64)
+    for _ in range(steps):
+        posterior, _ = _posterior(chances, named, matrix)
+        matrix = posterior.T @ named + LEAN * lean
+        matrix /= matrix.sum(axis=1, keepdims=True)
+    return matrix
+
+
+def transition_with_model(
+    X: Any,
+    ybar: Any,
+    estimator: ComplementaryClassifier | None = None,
+    *,
+    folds: int = 2,
+    rounds: int = 3,
+    steps: int = 20,
+    groups: ArrayLike | None = None,
+    random_state: Any = None,
+) -> ModelTransition:
+    r"""Q from samples and their complementary labels: EM with cross-fitted predictions.
+
+    In every round models are trained on the other folds with the Q so far, and Q is estimated anew from their
+    predictions (:func:`transition_from_predictions`). It begins with popularity and a small diagonal, and, if all
+    samples have three labels or more, again with what repeated labels tell
+    (:func:`wcll.labels.transition_from_repeated`). Which round of which start is taken, the starts themselves among
+    them, is decided by the likelihood of labels that neither the model nor the Q has seen.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), table, or images
+    ybar : complementary labels
+        As for :meth:`ComplementaryClassifier.fit`; several labels a sample tell Q much better than one.
+    estimator : ComplementaryClassifier, optional
+        What is trained, with a loss that takes Q; ``forward`` at a rate of 2e-3 for 12 epochs if None. Few epochs are
+        better: what is learnt late is noise of the labels.
+    folds : int
+        Parts of the samples; a model predicts those that it was not trained on.
+    rounds : int
+    steps : int
+        Of EM, each round.
+    groups : array of shape (n,), optional
+        Samples of one group, such as images of one patient, are on one side of every split.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    ModelTransition
+        To be given to an estimator: ``ComplementaryClassifier("forward", transition=found)``. Its standard errors are
+        those of known class membership, so they are lower bounds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from wcll.labels import make_complementary
+    >>> X, y = make_blobs(3000, centers=3, random_state=0)
+    >>> Q = [[0.0, 0.9, 0.1], [0.1, 0.0, 0.9], [0.9, 0.1, 0.0]]
+    >>> estimator = ComplementaryClassifier("forward", lr=0.02, max_epochs=10)
+    >>> found = transition_with_model(X, make_complementary(y, Q, random_state=0), estimator, random_state=0)
+    >>> bool(np.abs(found.transition - Q).max() < 0.1)
+    True
+    """
+    model = _checked(estimator)
+    labels = check_labels(ybar, model.classes)
+    mask = to_mask(labels.values, len(labels.classes))
+    if whole("folds", folds) < 2:
+        raise InputError("folds", "at least 2", folds, "a model may not predict the samples that it was trained on")
+    whole("rounds", rounds)
+    seeds = check_random_state(random_state)
+    model.set_params(classes=list(range(mask.shape[1])))  # names are for the user
+    training = _Training(model, X, labels.values, mask, groups, folds, seeds)
+    tried = [one for name, start in _starts(mask, seeds) for one in training.rounds(name, start, rounds, steps)]
+    best = max(tried, key=lambda one: one.score)
+    return ModelTransition(
+        transition=best.transition,
+        standard_error=_least_error(best.transition, mask),
+        shares=None,
+        basis=f"labels and models of {len(mask)} samples ({folds} folds, {best.number} rounds)",
+        family=best.start,
+        rounds=tuple(tried),
+        chosen=best,
+    )
+
+
+def _checked(estimator: ComplementaryClassifier | None) -> ComplementaryClassifier:
+    """The user's, or the usual one: a copy."""
+    if estimator is None:
+        return ComplementaryClassifier("forward", lr=2e-3, max_epochs=FEW_EPOCHS)
+    if not isinstance(estimator, ComplementaryClassifier):
+        raise InputTypeError("estimator", "a ComplementaryClassifier", type(estimator).__name__)
+    name = estimator.loss["name"] if isinstance(estimator.loss, dict) else estimator.loss
+    if not isinstance(name, str) or "transition" not in LOSSES[name].context:
+        takes = [loss for loss, spec in LOSSES.items() if spec.context.get("transition")]
+        raise InputError("estimator", f"one whose loss takes Q, such as {' or '.join(map(repr, takes))}", repr(name))
+    copied: ComplementaryClassifier = clone(estimator)
+    return copied
+
+
+def _starts(mask: BoolArray, seeds: np.random.RandomState) -> Iterator[tuple[str, FloatArray]]:
+    """Qs to begin with, by the family or by what they are from."""
+    yield "popularity-noise", FAMILIES["popularity-noise"].fit(mask.sum(axis=0).astype(np.float64)).transition
+    if mask.sum(axis=1).min() >= SEVERAL:
+        seed = int(seeds.randint(2**31))
+        yield "free", transition_from_repeated(mask, mask.shape[1], draws=0, random_state=seed).transition
+
+
+@dataclass(frozen=True)
+class _Training:
+    """Models that predict the samples of folds that they were not trained on."""
+
+    model: ComplementaryClassifier
+    X: Any
+    labels: IntArray | BoolArray
+    mask: BoolArray
+    groups: ArrayLike | None
+    folds: int
+    seeds: np.random.RandomState
+
+    def rounds(self, start: str, transition: FloatArray, rounds: int, steps: int) -> Iterator[Round]:
+        """The start, and one estimate after the other."""
+        matrix = transition
+        for number in range(1, rounds + 1):
+            parts = list(self._split())
+            chances = self._predictions(matrix, parts)
+            if number == 1:
+                yield Round(start, 0, self._score(chances, matrix, slice(None)), matrix)
+            scores = []
+            for _, part in parts:
+                others = np.setdiff1d(np.arange(len(self.mask)), part)
+                own = transition_from_predictions(chances[others], self.mask[others], matrix, steps=steps)
+                scores.append(len(part) * self._score(chances, own, part))
+            matrix = transition_from_predictions(chances, self.mask, matrix, steps=steps)
+            yield Round(start, number, sum(scores) / len(self.mask), matrix)
+
+    def _split(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Other parts every round, so that no split is learnt by heart."""
+        seed = int(self.seeds.randint(2**31))
+        kind = KFold if self.groups is None else GroupKFold
+        yield from kind(self.folds, shuffle=True, random_state=seed).split(self.mask, groups=self.groups)
+
+    def _predictions(self, matrix: FloatArray, parts: list[tuple[IntArray, IntArray]]) -> FloatArray:
+        chances = np.empty(self.mask.shape)
+        for rest, part in parts:
+            model = clone(self.model).set_params(transition=matrix, random_state=int(self.seeds.randint(2**31)))
+            model.fit(_safe_indexing(self.X, rest), self.labels[rest])
+            chances[part] = model.predict_proba(_safe_indexing(self.X, part))
+        return chances
+
+    def _score(self, chances: FloatArray, matrix: FloatArray, part: Any) -> float:
+        """The mean log-likelihood of the labels of some samples."""
+        _, likelihood = _posterior(chances[part], self.mask[part].astype(np.float64), matrix)
+        return float(likelihood.mean())
+
+
+def _posterior(chances: FloatArray, named: FloatArray, matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """P(y given x and labels), and log P(labels given x); nothing is quite impossible."""
+    tiny = np.finfo(np.float64).tiny
+    joint = np.log(np.maximum(chances, tiny)) + named @ np.log(np.maximum(matrix, tiny)).T
+    largest = joint.max(axis=1, keepdims=True)
+    weights = np.exp(joint - largest)
+    total = weights.sum(axis=1, keepdims=True)
+    return weights / total, (np.log(total) + largest)[:, 0]
+
+
+def _least_error(matrix: FloatArray, mask: BoolArray) -> FloatArray:
+    """Of shares of so many labels a class, were classes of equal size and known."""
+    error: FloatArray = np.sqrt(matrix * (1 - matrix) * len(matrix) / mask.sum())
+    return error

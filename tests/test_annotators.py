@@ -1,0 +1,164 @@
+"""Q from labels and a model: EM with predictions of models that have not seen the labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_blobs
+
+from wcll import ComplementaryClassifier
+from wcll.annotators import transition_from_predictions, transition_with_model
+from wcll.checks import InputError, InputTypeError
+from wcll.labels import make_complementary, noisy_transition, to_mask, uniform_transition
+
+K = 4
+Q = np.array([[0.02, 0.7, 0.18, 0.1], [0.1, 0.02, 0.7, 0.18], [0.18, 0.1, 0.02, 0.7], [0.7, 0.18, 0.1, 0.02]])
+QUICK = ComplementaryClassifier("forward", lr=0.02, max_epochs=8)
+
+
+def tv(a, b):
+    return np.abs(a - b).sum(axis=1).mean() / 2
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    x, y = make_blobs(3000, centers=K, cluster_std=1.5, random_state=3)
+    return x.astype(np.float32), y
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Which samples, told by their first feature, models were trained on and then predicted."""
+    seen, fit, predict = [], ComplementaryClassifier.fit, ComplementaryClassifier.predict_proba
+
+    def fitted(self, x, y):
+        seen.append([set(np.asarray(x)[:, 0].tolist()), None])
+        return fit(self, x, y)
+
+    def predicted(self, x):
+        seen[-1][1] = set(np.asarray(x)[:, 0].tolist())
+        return predict(self, x)
+
+    monkeypatch.setattr(ComplementaryClassifier, "fit", fitted)
+    monkeypatch.setattr(ComplementaryClassifier, "predict_proba", predicted)
+    return seen
+
+
+def slow_step(p, sets, matrix, start):
+    """One step of EM, sample by sample."""
+    counts = [list(row) for row in start]
+    for chances, labels in zip(p, sets, strict=True):
+        joint = [chances[y] * math.prod(matrix[y][j] for j in labels) for y in range(K)]
+        for y in range(K):
+            for j in labels:
+                counts[y][j] += joint[y] / sum(joint)
+    return [[value / sum(row) for value in row] for row in counts]
+
+
+def test_em_against_loops():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(K), 60)
+    sets = [rng.choice(K, size=rng.integers(1, 4), replace=False).tolist() for _ in range(60)]
+    start = noisy_transition(uniform_transition(K), rate=0.1)
+    slow = start
+    for _ in range(5):
+        slow = slow_step(p, sets, slow, start)
+    np.testing.assert_allclose(transition_from_predictions(p, sets, start, steps=5), slow, atol=1e-12)
+
+
+def test_em_finds_q_from_good_predictions():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, 20_000)
+    p = np.where(np.eye(K)[y] == 1, 0.79, 0.07)  # right in 79 of 100
+    guess = np.where(rng.random(len(y)) < 0.79, y, (y + rng.integers(1, K, len(y))) % K)
+    p = np.where(np.eye(K)[guess] == 1, 0.79, 0.07)
+    found = transition_from_predictions(p, make_complementary(y, Q, random_state=0), uniform_transition(K), steps=200)
+    assert tv(found, Q) < 0.03
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+def test_q_comes_from_labels_and_features(blobs, labels):
+    """Of sets, drawn without replacement, it is the shares in which classes are in them: what one likelihood needs."""
+    x, y = blobs
+    ybar = make_complementary(y, Q, n_labels=labels, random_state=0)
+    found = transition_with_model(x, ybar, QUICK, random_state=0)
+    popularity, *_, last = found.rounds[:4]
+    assert (popularity.start, popularity.number, last.number) == ("popularity-noise", 0, 3)
+    named = np.eye(K)[y].T @ to_mask(ybar, K)
+    named /= named.sum(axis=1, keepdims=True)
+    assert tv(popularity.transition, named) > (0.3 if labels == 1 else 0.02)
+    assert tv(found.transition, named) < (0.1 if labels == 1 else 0.05)
+    assert found.chosen.score == max(one.score for one in found.rounds)
+    assert [row["chosen"] for row in found.table()].count(True) == 1
+    assert {one.start for one in found.rounds} == (
+        {"popularity-noise"} if labels == 1 else {"popularity-noise", "free"}
+    )
+    model = ComplementaryClassifier("forward", transition=found, lr=0.02, max_epochs=20, random_state=0)
+    model.fit(x, make_complementary(y, Q, random_state=1))
+    assert (model.predict(x) == y).mean() > 0.9
+    assert "estimated from labels and models of 3000 samples" in str(model.belief_)
+
+
+def test_the_start_is_kept_where_nothing_better_is_found(blobs):
+    """Features that tell nothing: what EM makes of noise predicts no label that it has not seen."""
+    _, y = blobs
+    noise = np.random.default_rng(0).normal(size=(len(y), 3)).astype(np.float32)
+    right = noisy_transition(uniform_transition(K), rate=0.03)
+    found = transition_with_model(noise, make_complementary(y, right, random_state=0), QUICK, random_state=0)
+    assert tv(found.transition, right) < 0.05
+
+
+def test_nobody_predicts_what_it_was_trained_on(blobs, calls):
+    x, y = blobs
+    x = np.column_stack([np.arange(len(x)), x]).astype(np.float32)
+    transition_with_model(x, make_complementary(y, Q, random_state=0), QUICK, folds=3, rounds=2, random_state=0)
+    assert len(calls) == 6
+    for trained, predicted in calls:
+        assert not trained & predicted
+        assert trained | predicted == set(range(len(x)))
+    assert calls[0] != calls[3]  # another split in the next round
+
+
+def test_groups_stay_on_one_side(blobs, calls):
+    x, y = blobs
+    groups = np.arange(len(x)) // 10
+    x = np.column_stack([groups, x]).astype(np.float32)
+    transition_with_model(x, make_complementary(y, Q, random_state=0), QUICK, rounds=1, groups=groups, random_state=0)
+    assert all(not trained & predicted for trained, predicted in calls)
+
+
+def test_names_tables_and_seeds(blobs):
+    x, y = blobs
+    ybar = make_complementary(y, Q, random_state=0)
+    names = np.array(["ant", "bee", "cat", "dog"])[ybar]
+    table = pd.DataFrame(x, columns=["a", "b"])
+    one, two = (transition_with_model(table, names, QUICK, rounds=1, random_state=5) for _ in range(2))
+    np.testing.assert_array_equal(one.transition, two.transition)
+    plain = transition_with_model(x, ybar, QUICK, rounds=1, random_state=5)
+    np.testing.assert_allclose(one.transition, plain.transition, atol=1e-6)
+    assert QUICK.classes is None  # the user's own is left alone
+    assert QUICK.transition is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"folds": 1}, InputError, "folds: expected at least 2, got 1"),
+        ({"rounds": 0}, InputError, "rounds: expected a whole number from 1"),
+        ({"estimator": "forward"}, InputTypeError, "estimator: expected a ComplementaryClassifier, got str"),
+        ({"estimator": ComplementaryClassifier("pc")}, InputError, "estimator: expected one whose loss takes Q"),
+        ({"estimator": ComplementaryClassifier(lambda f, y: f.sum())}, InputError, "whose loss takes Q"),
+    ],
+)
+def test_bad_arguments(blobs, options, error, message):
+    x, y = blobs
+    with pytest.raises(error, match=message):
+        transition_with_model(x, make_complementary(y, random_state=0), **options)
+
+
+def test_predictions_are_checked():
+    with pytest.raises(InputError, match="probabilities: expected shape"):
+        transition_from_predictions(np.ones((3, 2)), to_mask([0, 1, 2], K), uniform_transition(K))
