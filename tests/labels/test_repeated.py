@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import oracles
 from wcll.checks import InputError
-from wcll.labels import make_complementary, noisy_transition, uniform_transition
+from wcll.labels import Belief, make_complementary, noisy_transition, uniform_transition
 from wcll.labels.identification import equations_and_unknowns, free_covariance
 from wcll.labels.mixture import Lean, Mixture, climb, em_step, spectral_start, which_class
 from wcll.labels.repeated import transition_from_repeated
@@ -187,6 +187,30 @@ def test_permuted_classes_permute_the_estimate(seed):
     order = np.random.default_rng(seed).permutation(4)  # class k becomes order[k]
     one, other = (transition_from_repeated(labels, 4, draws=0) for labels in (ybar, order[ybar]))
     np.testing.assert_allclose(other.transition[np.ix_(order, order)], one.transition, atol=0.02)
+
+
+def test_errors_of_the_class_shares_cover():
+    prior, z = np.array([0.4, 0.3, 0.2, 0.1]), []
+    for seed in range(6):
+        found = transition_from_repeated(draw(STRONG, 3000, 5, seed, prior)[0], 4, draws=4)
+        z.append((found.shares - prior) / found.shares_error)
+    assert np.mean(np.abs(z) < 4) > 0.9  # they lean towards equal ones
+
+
+def test_the_belief_says_where_it_comes_from():
+    ybar, _ = draw(STRONG, 3000, 5, 0)
+    found = transition_from_repeated(ybar, 4)
+    belief = Belief.of(found, np.bincount(ybar.ravel()))
+    assert str(belief) == (
+        "Q estimated from 5 labels of 3000 samples, leaning to the family: popularity; class shares estimated with it"
+    )
+    again = Belief.from_dict(belief.to_dict())
+    assert str(again) == str(belief)
+    np.testing.assert_array_equal(again.shares_error, found.shares_error)
+    prior, inverses, priors = belief.redrawn(np.bincount(ybar.ravel()), 500, np.random.default_rng(0))
+    np.testing.assert_allclose(np.linalg.inv(inverses).mean(axis=0), found.transition, atol=0.01)
+    np.testing.assert_allclose(priors.std(axis=0), found.shares_error, rtol=0.3)
+    np.testing.assert_array_equal(prior, found.shares)
 
 
 def test_popularity_is_mended_where_labels_do_not_tell_everything():

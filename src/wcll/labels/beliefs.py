@@ -58,6 +58,7 @@ class Belief:
     weights: ClassWeights | None = None  #: of classes, with the pi that they are made from and its source
     basis: str | None = None  #: what Q was estimated from, if not from label counts alone
     standard_error: FloatArray | None = None  #: of Q's entries, if it was
+    shares_error: FloatArray | None = None  #: of the class shares, if they were
 
     @staticmethod
     def of(told: str | ArrayLike | EstimatedTransition | None, totals: ArrayLike) -> Belief:
@@ -106,7 +107,8 @@ class Belief:
         """Q as it was estimated from true pairs or repeated labels, with its standard errors."""
         counts = label_totals_of(totals)
         matrix, error = transition_matrix(found.transition, len(counts)), found.standard_error
-        return Belief(matrix, "estimated", found.shares, "estimated", counts, found.family, None, found.basis, error)
+        belief = Belief(matrix, "estimated", found.shares, "estimated", counts, found.family, None, found.basis, error)
+        return replace(belief, shares_error=found.shares_error)
 
     @cached_property
     def prior(self) -> FloatArray | None:
@@ -163,8 +165,9 @@ class Belief:
         rows = np.maximum(sure, 1.0)[:, None] * self.transition
         drawn = normalised(rng.standard_gamma(rows, (len(marginals), *rows.shape)).clip(1e-12))
         inverses: FloatArray = np.linalg.inv(drawn).astype(np.float64)
-        if self.shares is not None:
-            return inverses, np.broadcast_to(self.shares, marginals.shape)
+        if self.shares is not None and self.shares_error is not None:
+            scatter = self.shares_error * rng.standard_normal(marginals.shape)
+            return inverses, normalised((self.shares + scatter).clip(1e-9))
         return inverses, np.einsum("dj,djy->dy", marginals, inverses)
 
     def __str__(self) -> str:
@@ -174,6 +177,8 @@ class Belief:
                 "unknown, as Q has no inverse"
                 if self.prior is None and self.totals is not None
                 else "estimated from label counts"
+                if self.shares_error is None
+                else "estimated with it"
             )
         return f"{q_in_words(self.transition_source, self.family, self.basis)}; class shares {shares}"
 
@@ -181,7 +186,11 @@ class Belief:
         """Plain lists and names, for JSON; weights are not part of it."""
         values = {name: value for name, value in asdict(self).items() if name not in ("weights", "shares")}
         values["prior"] = self.prior
-        for name in ("basis", "standard_error"):  # only where there is one: files of others stay as they were
+        for name in (
+            "basis",
+            "standard_error",
+            "shares_error",
+        ):  # only where there is one: files of others stay as they were
             if values[name] is None:
                 del values[name]
         return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
@@ -207,7 +216,8 @@ class Belief:
             totals=counts,
             family=None if family is None else choice("family", family, FAMILIES),
             basis=entry({"basis": None, **plain}, "basis", str | None),
-            standard_error=_errors(plain, n_classes),
+            standard_error=_errors(plain, "standard_error", (n_classes, n_classes)),
+            shares_error=_errors(plain, "shares_error", (n_classes,)),
         )
 
 
@@ -219,7 +229,7 @@ def _solved_shares(values: ArrayLike, n_classes: int) -> FloatArray:
     return shares
 
 
-def _errors(plain: dict[str, Any], n_classes: int) -> FloatArray | None:
-    """Standard errors of Q's entries, if there are any."""
-    values = entry({"standard_error": None, **plain}, "standard_error", list | None)
-    return None if values is None else finite_array("standard_error", values, (n_classes, n_classes))
+def _errors(plain: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray | None:
+    """Standard errors, if there are any."""
+    values = entry({name: None, **plain}, name, list | None)
+    return None if values is None else finite_array(name, values, shape)

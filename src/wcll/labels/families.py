@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations
 from math import comb
 from typing import Any, ClassVar, Literal
@@ -54,6 +55,7 @@ class EstimatedTransition:
     shares: FloatArray | None  #: P(y), if they were found or assumed together with Q
     basis: str  #: what it was estimated from, in words
     family: str  #: the family that it is of, or leans to
+    shares_error: FloatArray | None = field(default=None, kw_only=True)  #: standard errors of the class shares
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         return np.array(self.transition, dtype=dtype)
@@ -332,6 +334,7 @@ def _logged_popularity(labels: Any, mask: Any, prior: FloatArray) -> FloatArray:
     return weight
 
 
+@lru_cache(maxsize=4)
 def _options(n_classes: int, offered: int) -> FloatArray:
     """Every set of options, as a mask of shape (sets, K)."""
     if not 2 <= whole("offered", offered) <= n_classes:

@@ -27,6 +27,7 @@ class Identification:
     reason: str
     row_error: float  #: the largest standard error of a row, if nothing is leant on; infinite if nobody looked
     standard_error: FloatArray | None  #: of Q's entries, if nothing is leant on; None if nobody looked
+    shares_error: FloatArray | None  #: likewise of the class shares; 0 if they are told
 
 
 def equations_and_unknowns(n_classes: int, labels: int, *, replacement: bool, told: bool) -> tuple[int, int]:
@@ -53,24 +54,27 @@ def identification(sets: LabelSets, at: Mixture, *, told: bool) -> Identificatio
         few = f"{few}: what they leave open follows popularity"
     if k > MOST_CLASSES:
         unseen = f"not checked for more than {MOST_CLASSES} classes"
-        return Identification(False, few if have < need else unseen, np.inf, None)
+        return Identification(False, few if have < need else unseen, np.inf, None, None)
     covariance = free_covariance(sets, at, told=told)
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(k, k)
+    every = np.sqrt(np.maximum(np.diag(covariance), 0))
+    errors = every[: k * k].reshape(k, k), np.zeros(k) if told else every[k * k :]
     if have < need:
-        return Identification(False, few, np.inf, errors)
-    rows = np.sqrt(2 / np.pi) / 2 * errors.sum(axis=1)  # the mean of |error| is sqrt(2 / pi) of its standard deviation
+        return Identification(False, few, np.inf, *errors)
+    rows = (
+        np.sqrt(2 / np.pi) / 2 * errors[0].sum(axis=1)
+    )  # the mean of |error| is sqrt(2 / pi) of its standard deviation
     worst, off = int(rows.argmax()), float(rows.max())
-    other = nearest_reading(at.transition, covariance, sets.totals / sets.totals.sum())
+    other = nearest_reading(at.transition, covariance[: k * k, : k * k], sets.totals / sets.totals.sum())
     if other.margin < max(APART * other.error, CLEAR):
         swapped = f"classes {other.first} and {other.second} may be swapped"
         better = f"{max(other.margin, 0):.2g} +- {other.error:.2g}"
         reason = f"{swapped}: on the diagonal, the next reading of the rows is worse by {better} only"
-        return Identification(False, reason, off, errors)
+        return Identification(False, reason, off, *errors)
     if off > MOST_OFF:
         known = f"of themselves, the labels tell the row of class {worst} to {off:.0%} total variation only"
-        return Identification(False, f"{known}: the rest follows popularity", off, errors)
+        return Identification(False, f"{known}: the rest follows popularity", off, *errors)
     reason = f"{several}: the labels tell every row to {off:.1%} total variation or better"
-    return Identification(True, reason, off, errors)
+    return Identification(True, reason, off, *errors)
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Reading:
 
 
 def free_covariance(sets: LabelSets, at: Mixture, *, told: bool) -> FloatArray:
-    """The covariance of Q's entries, (K K, K K), by the inverse of the information that the samples give.
+    """The covariance of Q's entries and, after them, of untold class shares, by the information that samples give.
 
     Scores are those of log Q and log p with each row's sum free, which adds one direction a row without effect. So that
     what nothing is known of has a large error rather than an infinite one, ``OPEN`` labels of every class are added.
@@ -107,7 +111,6 @@ def free_covariance(sets: LabelSets, at: Mixture, *, told: bool) -> FloatArray:
         without_effect[block, block] = 1.0
     scale = information.trace() / len(information)
     inverse = np.linalg.inv(information + OPEN * slope + scale * without_effect + 1e-9 * np.eye(len(information)))
-    slope = slope[: k * k]
     covariance: FloatArray = slope @ inverse @ slope.T
     return covariance
 

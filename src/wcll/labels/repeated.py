@@ -35,7 +35,6 @@ class RepeatedTransition(EstimatedTransition):
     strength: float  #: how much it leans to popularity, as a share of the labels of a class
     noise: float  #: the share of labels naming the true class in what it leans to
     log_likelihood: float  #: mean of a sample
-    shares_error: FloatArray | None  #: standard errors of the class shares
 
 
 def transition_from_repeated(
@@ -45,7 +44,7 @@ def transition_from_repeated(
     replacement: bool | None = None,
     prior: ArrayLike | None = None,
     strength: float | None = None,
-    draws: int = 20,
+    draws: int = 10,
     random_state: RandomState = 0,
 ) -> RepeatedTransition:
     r"""Q and the class shares p from samples with several labels: the largest
@@ -77,7 +76,8 @@ def transition_from_repeated(
         did not see (two folds).
     draws : int
         Bootstrap samples for the standard errors; 0 for none. As they hold for an estimate given what it leans to,
-        errors of Q are those of labels with nothing to lean on where these are larger (up to 32 classes).
+        errors are those of labels with nothing to lean on where these are larger (up to 32 classes). A diagonal of
+        0 is chosen with the family, and has no error.
     random_state : int, Generator or None
         For folds, random starts and the bootstrap.
 
@@ -100,21 +100,22 @@ def transition_from_repeated(
         best = search.best(chosen)
         found = identification(sets, best, told=search.told)
     errors = search.bootstrap(best, chosen, draws)
-    if found.standard_error is not None and errors[0] is not None:
-        errors = np.maximum(errors[0], found.standard_error), errors[1]
+    if errors is not None and found.standard_error is not None and found.shares_error is not None:
+        errors = np.maximum(errors, np.vstack([found.standard_error, found.shares_error]))
+    known = "" if found.identified else ", which do not tell it by themselves"
     return RepeatedTransition(
         transition=best.transition,
-        standard_error=errors[0],
+        standard_error=None if errors is None else errors[:-1],
         shares=best.prior,
-        basis=f"{_labels_a_sample(sets)} of {sets.n:.0f} samples",
+        basis=f"{_labels_a_sample(sets)} of {sets.n:.0f} samples{known}",
         family="popularity-noise" if search.noise else "popularity",
+        shares_error=None if errors is None else errors[-1],
         identified=found.identified,
         reason=found.reason,
         row_error=found.row_error,
         strength=chosen,
         noise=search.noise,
         log_likelihood=best.log_likelihood / sets.n,
-        shares_error=errors[1],
     )
 
 
@@ -199,13 +200,14 @@ class _Search:
             best = Mixture(best.transition[order], best.prior[order], best.log_likelihood, best.value)
         return best
 
-    def bootstrap(self, best: Mixture, strength: float, draws: int) -> tuple[FloatArray | None, FloatArray | None]:
-        """Standard deviations of Q and shares over samples drawn again, each fitted from the estimate on."""
+    def bootstrap(self, best: Mixture, strength: float, draws: int) -> FloatArray | None:
+        """Standard deviations of Q and, below it, of shares over samples drawn again, fitted from the estimate on."""
         if draws < 2:
-            return None, None
+            return None
         lean, sets, again = self.lean(self.sets, self.noise, strength), self.sets, []
         for _ in range(draws):
             drawn = sets.weighted(self.rng.multinomial(int(sets.n), sets.weight / sets.n).astype(np.float64))
-            again.append(climb(drawn, best.transition, lean, steps=STEPS["again"], prior=best.prior))
-        matrices, priors = np.stack([one.transition for one in again]), np.stack([one.prior for one in again])
-        return matrices.std(axis=0, ddof=1), priors.std(axis=0, ddof=1)
+            one = climb(drawn, best.transition, lean, steps=STEPS["again"], prior=best.prior)
+            again.append(np.vstack([one.transition, one.prior]))
+        errors: FloatArray = np.stack(again).std(axis=0, ddof=1)
+        return errors
