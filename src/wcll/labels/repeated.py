@@ -22,6 +22,7 @@ STRENGTHS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.005, 0.001)  #: of the labels of 
 FIRST_STRENGTH = 0.05  #: with which starts are compared, and the least where labels do not tell Q by themselves
 LEAST_OF_TWO = 0.1  #: the least where there are fewer equations than unknowns: likelihood cannot see what is left open
 SHARES_STRENGTH = 0.2  #: of the samples: how much class shares lean towards equal ones
+FEW = 5000  #: groups of samples that starts are compared on
 STEPS = {"start": 60, "path": 40, "last": 300, "again": 40}  #: of EM, at most
 
 
@@ -152,10 +153,18 @@ class _Search:
         return Lean(noisy_transition(popularity, rate=noise), labels, self.shares, samples)
 
     @cached_property
+    def some(self) -> LabelSets:
+        """Samples enough to compare starts on."""
+        kept = FEW / len(self.sets.weight)
+        if kept >= 1:
+            return self.sets
+        return self.sets.weighted(self.rng.binomial(self.sets.weight.astype(np.int64), kept).astype(np.float64))
+
+    @cached_property
     def tried(self) -> list[tuple[float, Mixture]]:
         """What EM makes of popularity with some noise, for every amount of it."""
-        leans = [(noise, self.lean(self.sets, noise, FIRST_STRENGTH)) for noise in NOISES]
-        return [(noise, climb(self.sets, lean.target, lean, steps=STEPS["start"])) for noise, lean in leans]
+        leans = [(noise, self.lean(self.some, noise, FIRST_STRENGTH)) for noise in NOISES]
+        return [(noise, climb(self.some, lean.target, lean, steps=STEPS["start"])) for noise, lean in leans]
 
     @cached_property
     def noise(self) -> float:
@@ -185,13 +194,14 @@ class _Search:
     def best(self, strength: float) -> Mixture:
         """The likeliest of several starts: popularity, what was tried before, perturbed ones, and moments."""
         sets, lean = self.sets, self.lean(self.sets, self.noise, strength)
+        short = self.lean(self.some, self.noise, strength)
         shares = normalised(sets.totals)
         starts = [lean.target, max((one for _, one in self.tried), key=lambda one: one.value).transition]
         some = np.maximum(lean.target, 0.01 * shares)
         starts += [normalised(some * self.rng.gamma(1.0, size=some.shape)) for _ in range(2)]
         starts += [start for start in (spectral_start(sets, self.rng) for _ in range(2)) if start is not None]
         starts = [start[which_class(start, shares)] for start in starts]
-        best = max((climb(sets, one, lean, steps=STEPS["start"]) for one in starts), key=lambda one: one.value)
+        best = max((climb(self.some, one, short, steps=STEPS["start"]) for one in starts), key=lambda one: one.value)
         for _ in range(3):  # what it leans to knows which class is which: after a change of mind it has to climb again
             best = climb(sets, best.transition, lean, steps=STEPS["last"], prior=best.prior)
             order = which_class(best.transition, shares)

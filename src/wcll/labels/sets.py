@@ -60,7 +60,7 @@ class LabelSets:
         a draw counts for those classes that were still left, over the chance that was left: (groups, K, K).
         """
         if self.replacement:
-            logs: FloatArray = self.counts @ np.log(np.maximum(transition, FLOOR)).T
+            logs: FloatArray = (np.log(np.maximum(transition, FLOOR)) @ self.counts.T).T  # so that sums over y are fast
             return logs, self.sizes[:, None, None].astype(np.float64)
         k = self.counts.shape[1]
         logs, exposure = np.empty_like(self.counts), np.empty((len(self.counts), k, k))
