@@ -20,11 +20,13 @@ if TYPE_CHECKING:
         testing,
         theory,
     )
+    from wcll.errors import LabelWarning
     from wcll.estimator import ComplementaryClassifier
     from wcll.running.run import run
 
 __all__ = [
     "ComplementaryClassifier",
+    "LabelWarning",
     "__version__",
     "annotators",
     "datasets",
@@ -47,7 +49,11 @@ if not TYPE_CHECKING:  # type checkers see the imports above, so that a misspelt
         # Rooms load when first used: `wcll --version` must not wait for torch.
         if name not in __all__:
             raise AttributeError(f"module 'wcll' has no attribute {name!r}")
-        homes = {"ComplementaryClassifier": "wcll.estimator", "run": "wcll.running.run"}
+        homes = {
+            "ComplementaryClassifier": "wcll.estimator",
+            "LabelWarning": "wcll.errors",
+            "run": "wcll.running.run",
+        }
         return getattr(import_module(homes[name]), name) if name in homes else import_module(f"wcll.{name}")
 
     def __dir__():

@@ -32,3 +32,7 @@ class InputTypeError(InputError, TypeError):
 
 class MissingExtraError(InputError, ImportError):
     """A feature whose optional dependency is not installed."""
+
+
+class LabelWarning(UserWarning):
+    """Labels that contradict what is assumed of them, in one line: the argument, what is wrong, what to do."""

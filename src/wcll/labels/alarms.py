@@ -1,0 +1,244 @@
+"""Alarms: labels that contradict the Q that is assumed of them. All who show or use a Q ask here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc
+
+from wcll.checks import BoolArray, FloatArray, IntArray
+from wcll.labels.beliefs import FAMILIES, Belief
+from wcll.labels.mixtures import nearest_mixtures
+from wcll.labels.statistics import label_totals
+from wcll.labels.transition import uniform_transition
+from wcll.streams import stream
+
+State = Literal["contradicted", "not contradicted", "can't be checked"]
+
+LEVEL = 0.01  #: how often, at most, a test accuses a Q that is right
+DRAWS = 99  #: labels drawn anew of which none may be as far from Q as those that accuse it: 1 of 100 is LEVEL
+AT_ONCE = 9  #: of them that are drawn together: the first tell in most cases
+FAR = 10.0  #: standard deviations beyond those first ones that make more draws needless
+LABELS = 100  #: at most so many groups of labels are told apart: beyond, neighbours are counted together
+WORK = 2 * 10**7  #: at most so much, as predictions x classes x groups of labels squared, for one table
+
+
+@dataclass(frozen=True)
+class Check:
+    """What labels say of a Q: that it is wrong, or nothing against it; that it is right they never say."""
+
+    state: State
+    line: str  #: the reason, with the names of classes
+    by: Literal["counts", "predictions"] = "counts"  #: what was looked at last
+    remedy: str = ""
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether Q is wrong, as far as LEVEL goes."""
+        return self.state == "contradicted"
+
+    @property
+    def warning(self) -> str:
+        """The line of a warning: the argument, what is wrong, what to do."""
+        return f"transition: {self.line}; {self.remedy}"
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.line}"
+
+
+def check_counts(counts: ArrayLike, belief: Belief, names: Sequence[Any] | None = None) -> Check:
+    r"""Whether label counts contradict Q.
+
+    Labels have shares :math:`\alpha^\top Q` for SOME class shares :math:`\alpha`. So the share of a label is at most the greatest and at least the least entry of its column of Q, which an exact test
+    tells (Clopper and Pearson, Bonferroni over classes); and all shares together are near a mixture of rows of Q, which
+    the deviance from the nearest one tells: it is an alarm if labels that are drawn from that mixture never, in
+    ``DRAWS`` draws, are as far from theirs. Each test is at level ``LEVEL``, also for few labels.
+
+    >>> print(check_counts([420, 120, 110, 120, 120, 110], Belief.of("uniform", [1] * 6), ["fir", *"abcde"]))
+    contradicted: 'fir' is 42 % of the labels; uniform labels allow at most 20 %
+    >>> print(check_counts([30, 20, 20], Belief.of("inverse-size", [30, 20, 20])))
+    can't be checked: label counts cannot contradict a Q that was estimated from them
+    """
+    totals = np.asarray(counts, dtype=np.float64)
+    if belief.transition_source == "estimated":
+        return Check("can't be checked", "label counts cannot contradict a Q that was estimated from them")
+    line = _beyond_its_column(totals, belief, names)
+    if line is None and _accuses(totals[None], belief)[0]:
+        line = f"label counts fit no class shares under {_words(belief)}"
+    if line is None:
+        return Check("not contradicted", f"some class shares give these label counts under {_words(belief)}")
+    return _contradicted(line, belief)
+
+
+def check_table(
+    table: ArrayLike, belief: Belief, names: Sequence[Any] | None = None, *, others: ArrayLike = 0.0
+) -> Check:
+    r"""Whether a table ``N[ybar, prediction]`` of held-out labels contradicts Q.
+
+    Given y, label and prediction are independent, so that the labels of samples with one prediction, too, have shares
+    :math:`\alpha^\top Q`: a prediction that is mostly right leaves little choice of :math:`\alpha`, which makes wrong
+    Qs visible that counts do not show. Counts, with those of ``others`` (labels that are not in the table), are looked
+    at first; then, in the same way, the sum of deviances over predictions. Where Q was estimated from label counts, it
+    is estimated anew, from counts drawn anew, in every draw.
+
+    >>> print(check_table([[0, 90, 10], [50, 0, 90], [50, 10, 0]], Belief(uniform_transition(3), "assumed")))
+    contradicted: labels of samples predicted as class 1 fit no class shares under this Q
+    """
+    cells = np.asarray(table, dtype=np.float64)
+    found = check_counts(cells.sum(axis=1) + others, belief, names)
+    unknown = belief.transition_source == "estimated" and (belief.totals is None or belief.family is None)
+    if found.contradicted or unknown:
+        return found
+    groups, which = _predictions(cells)
+    accused, worst = _accuses(groups, belief)
+    if accused:
+        said = f"predicted as {_called(names, which[worst])}" if worst < len(which) else "of rarer predictions"
+        return _contradicted(
+            f"labels of samples {said} fit no class shares under {_words(belief)}", belief, "predictions"
+        )
+    line = f"some class shares give the labels of each prediction under {_words(belief)}"
+    return Check("not contradicted", line, "predictions")
+
+
+def check_labels(
+    labels: IntArray | BoolArray,
+    belief: Belief,
+    names: Sequence[Any] | None = None,
+    *,
+    weight: FloatArray | None = None,
+    predicted: IntArray | None = None,
+) -> Check:
+    """The same of labels as samples have them, as indices or a mask, alone or with predictions of their samples.
+
+    Weights make as many labels as have the same error. Of several labels a sample each counts its share, as one label
+    would: sets that are drawn without replacement follow the uniform Q label by label, and no other.
+    """
+    k = len(belief.transition)
+    if labels.ndim == 2 and labels.sum(axis=1).max() > 1 and not np.allclose(belief.transition, uniform_transition(k)):
+        return Check("can't be checked", "several labels a sample do not follow this Q label by label")
+    weight = np.ones(len(labels)) if weight is None else weight
+    weight = weight * (weight.sum() / np.square(weight).sum())
+    if predicted is None:
+        return check_counts(label_totals(labels, k, weight), belief, names)
+    by_prediction = [label_totals(labels[predicted == one], k, weight[predicted == one]) for one in range(k)]
+    return check_table(np.stack(by_prediction, axis=1), belief, names)
+
+
+def doubts(counts: FloatArray, belief: Belief, names: NDArray[Any]) -> Iterator[str]:
+    """What else is to be said of classes and Q before labels are learnt from, each in one line."""
+    absent = [_called(names, int(k)) for k in np.flatnonzero(counts == 0)]
+    if absent:
+        never = (
+            f"{absent[0]} and {len(absent) - 1} more are never labels"
+            if absent[1:]
+            else f"{absent[0]} is never a label"
+        )
+        observed = belief.weights is not None and belief.weights.pi_source == "observed"
+        weights = "; class weights come from the observed shares" if observed else ""
+        danger = "nothing speaks against predicting it, and score believes such predictions"
+        yield f"classes: {never}, so that {danger}{weights}; leave out classes that no sample has"
+    matrix = belief.transition
+    named = np.flatnonzero(np.diag(matrix) > (matrix - np.diag(np.diag(matrix))).max(axis=1))
+    if named.size:
+        k = int(named[0])
+        chance = f"Q[y, y] = {matrix[k, k]:.3g} of {_called(names, k)} is the chance that a label IS the true class"
+        yield f"transition: {chance}, and the largest of its row; complementary labels name another class"
+
+
+def _contradicted(line: str, belief: Belief, by: Literal["counts", "predictions"] = "counts") -> Check:
+    other = [repr(name) for name in FAMILIES if name not in (belief.family, "uniform")]
+    return Check(
+        "contradicted",
+        line,
+        by,
+        f"try transition={' or '.join(other)}, or your own matrix" if other else "try your own matrix",
+    )
+
+
+def _words(belief: Belief) -> str:
+    return f"{belief.family} labels" if belief.family else "this Q"
+
+
+def _called(names: Sequence[Any] | NDArray[Any] | None, k: int) -> str:
+    """A class as users know it."""
+    name = k if names is None else names[k]
+    return repr(str(name)) if isinstance(name, str) else f"class {name}"
+
+
+def _beyond_its_column(counts: FloatArray, belief: Belief, names: Sequence[Any] | None) -> str | None:
+    """The class whose share is farthest above the maximum or below the minimum of its column of Q, if noise is not."""
+    n, most, least = counts.sum(), belief.transition.max(axis=0), belief.transition.min(axis=0)
+    chance_above = np.where(counts > 0, betainc(np.maximum(counts, 1e-9), n - counts + 1, most), 1.0)
+    chance_below = np.where(counts < n, betainc(np.maximum(n - counts, 1e-9), counts + 1, 1 - least), 1.0)
+    chances = np.stack([chance_above, chance_below])
+    distance = np.stack([counts / n - most, least - counts / n]) / np.sqrt(np.stack([most, least]) + 1 / n)
+    distance[chances > LEVEL / chances.size] = -np.inf
+    side, k = np.unravel_index(distance.argmax(), distance.shape)
+    if distance[side, k] == -np.inf:
+        return None
+    limit = (most, least)[side][k]
+    share, bound = _percent(counts[k] / n, limit)
+    allows = f"{_words(belief)} {'allow' if belief.family else 'allows'} at {('most', 'least')[side]} {bound}"
+    return f"{_called(names, int(k))} is {share} of the labels; {allows}"
+
+
+def _percent(*shares: float) -> list[str]:
+    """Shares with as few digits as tell them apart, and those that are not 0 from 0."""
+    for digits in range(9):
+        texts = [f"{100 * share:.{digits}f}" for share in shares]
+        if len({*texts, f"{0:.{digits}f}"}) == len({*shares, 0.0}):
+            break
+    return [f"{text} %" for text in texts]
+
+
+def _predictions(table: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Labels of each prediction, in rows; the rarest predictions together, last, where there are too many."""
+    k = len(table)
+    most = max(1, WORK // (k * min(k, LABELS) ** 2))
+    often = np.argsort(-table.sum(axis=0), kind="stable")[: np.count_nonzero(table.any(axis=0))]
+    kept, rest = (often, often[:0]) if len(often) <= most else np.split(often, [most - 1])
+    rows = [table[:, kept].T, table[:, rest].sum(axis=1)[None]] if len(rest) else [table[:, kept].T]
+    return np.concatenate(rows), kept
+
+
+def _accuses(counts: FloatArray, belief: Belief) -> tuple[bool, int]:
+    """Whether rows of label counts are farther from mixtures of Q's rows than chance makes them; which is farthest."""
+    groups = _label_groups(belief.transition)
+    observed = counts @ groups
+    fit = nearest_mixtures(observed, belief.transition @ groups)
+    found, worst = float((fit.deviance - fit.gap).sum()), int(fit.deviance.argmax())  # no more than is proved
+    rng = stream(0, "labels", "alarms", crc32(observed.tobytes()))  # the same labels are told the same
+    for done in range(0, DRAWS, AT_ONCE):
+        sizes = np.rint(observed.sum(axis=1)).astype(np.int64)
+        drawn = rng.multinomial(sizes, fit.mixture, (AT_ONCE, len(sizes))).astype(np.float64)
+        chance = _deviances(drawn, belief, groups, rng)
+        if chance.max() >= found:
+            return False, worst
+        if done == 0 and found > chance.mean() + FAR * max(chance.std(), 1.0):
+            break
+    return True, worst
+
+
+def _deviances(drawn: FloatArray, belief: Belief, groups: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """How far labels drawn anew are from Q, or from the Qs that would have been estimated."""
+    if belief.transition_source != "estimated":
+        fit = nearest_mixtures(drawn.reshape(-1, drawn.shape[2]), belief.transition @ groups)
+        sums: FloatArray = fit.deviance.reshape(drawn.shape[:2]).sum(axis=1)
+        return sums
+    assert belief.family is not None
+    totals = rng.multinomial(int(belief.totals.sum()), belief.marginal, len(drawn))  # type: ignore[union-attr]
+    again = [FAMILIES[belief.family](np.maximum(counts, 0.5)).transition @ groups for counts in totals]
+    return np.array([nearest_mixtures(*one).deviance.sum() for one in zip(drawn, again, strict=True)])
+
+
+def _label_groups(matrix: FloatArray) -> FloatArray:
+    """Which label belongs to which group, (k, groups) of ones and zeros; neighbours by the most that Q allows."""
+    k = len(matrix)
+    group = np.empty(k, dtype=np.int64)
+    group[np.argsort(matrix.max(axis=0), kind="stable")] = np.arange(k) * min(k, LABELS) // k
+    return np.eye(min(k, LABELS))[group]
