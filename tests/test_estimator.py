@@ -15,11 +15,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from wcll import ComplementaryClassifier
+from wcll import ComplementaryClassifier, LabelWarning
 from wcll.checks import InputError
 from wcll.evaluation import (
     AccuracyScorer,
@@ -104,10 +104,13 @@ def test_several_labels_say_more_and_split_into_pairs_where_a_loss_takes_one(iri
 
 def test_classes_that_never_occur(iris):
     x, _, ybar = iris
-    model = quick("log", classes=[0, 1, 2, 7]).fit(x, ybar)
+    with pytest.warns(LabelWarning, match="classes: class 7 is never a label, so that nothing speaks against"):
+        model = quick("log", classes=[0, 1, 2, 7]).fit(x, ybar)
     assert model.predict_proba(x).shape == (150, 4)
-    with pytest.warns(UserWarning, match="class 3 never occurs as a complementary label"):
+    observed = "class 7 is never a label, so that .* class weights come from the observed shares; leave out"
+    with pytest.warns(LabelWarning, match=observed) as caught:
         model = quick("wcll", classes=[0, 1, 2, 7]).fit(x, ybar)
+    assert len(caught) == 1
     assert model.weights_.pi_source == "observed"
 
 
@@ -494,6 +497,97 @@ def test_the_scale_of_sample_weights_does_not_matter(iris):
     np.testing.assert_allclose(one, other, rtol=1e-8)
 
 
+# Labels that contradict what is assumed of them
+
+TREES = np.array(["ash", "beech", "fir", "maple", "oak", "pine"])
+TREE_SHARES = np.array([0.32, 0.26, 0.18, 0.12, 0.08, 0.04])
+
+
+@pytest.fixture(scope="module")
+def trees():
+    """Features, and labels of the inverse-size selector: a rare tree is what most trees are said not to be."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(6, 3000, p=TREE_SHARES)
+    ybar = make_complementary(y, inverse_size_transition(TREE_SHARES), random_state=0)
+    return 3 * np.eye(6)[y] + rng.normal(size=(3000, 6)), TREES[ybar]
+
+
+CONTRADICTED = (
+    r"transition: 'pine' is \d\d % of the labels; uniform labels allow at most 20 %; try transition='inverse-size'"
+)
+
+
+def test_fit_and_score_say_that_labels_contradict_q(trees):
+    x, names = trees
+    with pytest.warns(LabelWarning, match=CONTRADICTED) as caught:
+        model = quick("log", max_epochs=3).fit(x, names)
+    assert [len(str(one.message).splitlines()) for one in caught] == [1]
+    assert caught[0].filename == __file__  # where fit was called
+    with pytest.warns(LabelWarning, match=CONTRADICTED) as caught:
+        model.score(x, names)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    quick("log", max_epochs=3, transition="inverse-size").fit(x, names).score(x, names)
+    quick("log", max_epochs=3, transition=inverse_size_transition(TREE_SHARES)).fit(x, names).score(x, names)
+
+
+def test_score_sees_with_predictions_what_counts_do_not_show():
+    rng = np.random.default_rng(0)
+    turned = np.array([np.roll([0, 6, 2, 2], i) for i in range(4)]) / 10
+    y = rng.integers(0, 4, 4000)
+    x = 4 * np.eye(4)[y] + rng.normal(size=(4000, 4))
+    ybar = make_complementary(y, turned, random_state=0)
+    model = quick(max_epochs=20).fit(x[:2000], ybar[:2000])  # counts are those of uniform labels
+    with pytest.warns(LabelWarning, match="transition: labels of samples predicted as class . fit no class shares"):
+        model.score(x[2000:], ybar[2000:])
+    quick(max_epochs=20, transition=turned).fit(x[:2000], ybar[:2000]).score(x[2000:], ybar[2000:])
+
+
+def test_weights_and_sets_of_labels_raise_no_false_alarm(iris):
+    x, y, ybar = iris
+    quick(max_epochs=2).fit(x, ybar, sample_weight=np.full(150, 1e6)).score(x, ybar, sample_weight=np.full(150, 1e6))
+    sets = make_complementary(y, n_labels=2, random_state=0)
+    for loss in ("log", "pc"):  # "pc" takes pairs
+        quick(loss, max_epochs=2).fit(x, sets).score(x, sets)
+    stream = quick(max_epochs=2)
+    for _ in range(50):  # the same labels again and again are not more labels
+        stream.partial_fit(x, ybar, classes=[0, 1, 2])
+    stream.score(x, ybar)
+
+
+def test_tiny_folds_raise_no_false_alarm(iris):
+    x, _, ybar = iris
+    assert cross_val_score(quick(max_epochs=2), x[:60], ybar[:60], cv=KFold(20)).shape == (20,)
+
+
+def test_a_q_that_names_the_true_class(iris):
+    x, _, ybar = iris
+    with pytest.raises(
+        InputError, match=r"transition: expected .* got the identity: Q\[y, y\] is the chance that a label IS"
+    ):
+        quick(transition=np.eye(3)).fit(x, ybar)
+    turned = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
+    named = r"transition: Q\[y, y\] = 0.5 of class 0 is the chance that a label IS the true class"
+    with pytest.warns(LabelWarning, match=named) as caught:
+        quick(transition=turned, max_epochs=2).fit(x, ybar)
+    assert len(caught) == 1
+    quick(transition=0.9 * uniform_transition(3) + 0.1 * np.eye(3), max_epochs=2).fit(x, ybar)  # a little is noise
+
+
+@pytest.mark.parametrize("form", [lambda y: y, lambda y: y.array, lambda y: y.to_frame()])
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_categories_are_declared_classes(iris, form):
+    x, _, ybar = iris
+    trees = pd.Series(TREES[ybar].astype(object))
+    categories = form(trees.astype(pd.CategoricalDtype(["fir", "ash", "beech", "larch"])))
+    with pytest.warns(LabelWarning, match="classes: 'larch' is never a label"):
+        model = quick(max_epochs=2).fit(x, categories)
+    assert model.classes_.tolist() == ["fir", "ash", "beech", "larch"]
+    told = quick(max_epochs=2, classes=["ash", "beech", "fir"]).fit(x, categories)  # what is told goes first
+    assert told.classes_.tolist() == ["ash", "beech", "fir"]
+    assert told.score(x, categories) == told.score(x, TREES[ybar])
+
+
 # Keeping
 
 
@@ -516,7 +610,7 @@ SAVED = [
 LOADS = """
 import sys
 import numpy as np
-from wcll import ComplementaryClassifier
+from wcll import ComplementaryClassifier, LabelWarning
 for name in sys.argv[1:]:
     model, x = ComplementaryClassifier.load(f"{name}.safetensors"), np.load(f"{name}.npy")
     np.savez(f"{name}.npz", logits=model.decision_function(x), classes=model.predict(x))
@@ -543,7 +637,7 @@ def test_save_and_load_in_a_new_process(tmp_path):
 def test_a_loaded_model_scores_and_keeps_names(tmp_path, iris):
     x, _, ybar = iris
     frame = pd.DataFrame(x, columns=list("abcd"))
-    fitted = quick(transition=inverse_size_transition([1, 2, 3])).fit(frame, ybar)
+    fitted = quick(transition=0.95 * uniform_transition(3) + 0.05 * np.eye(3)).fit(frame, ybar)
     fitted.save(tmp_path / "m")
     loaded = ComplementaryClassifier.load(tmp_path / "m")
     assert loaded.score(frame, ybar) == fitted.score(frame, ybar)

@@ -33,9 +33,12 @@ from wcll.checks import (
     sample_weights,
     whole,
 )
+from wcll.errors import LabelWarning
 from wcll.evaluation import label_free_accuracy
+from wcll.evaluation.label_free import warn_of_contradiction
 from wcll.inputs import Samples, check_features, check_labels, seed_of, to_tensor
 from wcll.labels import Belief
+from wcll.labels.alarms import check_samples, doubts
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
@@ -102,10 +105,13 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         comes from one that ``random_state`` seeds, also while other threads fit or predict; draws of other threads
         of yours, outside this class, cannot be kept apart from it.
     classes : sequence, optional
-        Every class, if some may never occur as a label; in the order of outputs.
+        Every class, if some may never occur as a label; in the order of outputs. Without it, the categories of a
+        categorical column of pandas are what is declared, also those that no sample has; of any other labels the
+        classes are those that occur, sorted.
     transition : None, a name of ``wcll.labels.FAMILIES``, an estimate of Q, or array of shape (k, k)
         The assumed ``Q[y, ybar]``: uniform if None; ``"popularity"``, ``"inverse-size"`` and others recover it from the
-        label counts; :func:`~wcll.labels.transition_from_pairs` and ``transition_from_repeated`` estimate it.
+        label counts; :func:`~wcll.labels.transition_from_pairs`, ``transition_from_repeated`` and
+        :func:`wcll.annotators.transition_with_model` estimate it.
     weights : None, "auto", str or array of shape (k,)
         Class weights: ``"auto"`` is Eq. 13 from the recovered pi for the loss ``wcll``, none for others; or
         ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own.
@@ -204,6 +210,12 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             Names or integers of shape (n,); or lists of several a sample; or a mask of shape (n, k) of "not these".
         sample_weight : array of shape (n,), optional
             An integer weight equals repetition; the scale does not matter.
+
+        Warns
+        -----
+        LabelWarning
+            In one line each: if label counts contradict the assumed Q, so that no class shares could have given them;
+            if a declared class is never a label; if an entry Q[y, y] is the largest of its row.
         """
         return self._learn(X, y, sample_weight, self.classes, whole("max_epochs", self.max_epochs), part=False)
 
@@ -212,7 +224,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     ) -> Self:
         """One epoch on these data; label counts add up over calls.
 
-        The first call needs ``classes`` (or the estimator's own): a part may lack some.
+        The first call needs ``classes`` (or the estimator's own): a part may lack some. As parts may be the same labels
+        again, their counts are not asked whether they contradict Q; ``score`` asks.
         """
         go_on = hasattr(self, "network_")
         known = self.classes_ if go_on else self.classes if classes is None else classes
@@ -228,9 +241,11 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         new = copy.copy(self)
         spec, options = new._check_settings(go_on)
         samples = new._check_samples(X, y, sample_weight, self.classes_ if go_on else classes, go_on, part)
-        if samples.labels.mask is not None and not spec.several:
-            samples = samples.split()
-        new._start(samples, spec, go_on, part)
+        one_each = samples.split() if samples.labels.mask is not None and not spec.several else samples
+        new._start(one_each, spec, go_on, part)
+        if not part:  # the parts of a stream may be the same labels again
+            new._warn_of(samples)
+        samples = one_each
         training = new._training(len(new.classes_), epochs, go_on)
         check_size(training.model, samples.features.shape[1:], training.n_classes, dtype=training.dtype)
         own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
@@ -280,6 +295,14 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.belief_ = belief.with_weights(self._class_weights(belief, spec))
         self.transition_, self.weights_ = self.belief_.transition, self.belief_.weights
 
+    def _warn_of(self, samples: Samples) -> None:
+        """What is wrong with labels, classes and Q, as far as can be told before training: a line each."""
+        labels, weight = samples.labels.values, samples.weight
+        lines = [*doubts(self.label_totals_, self.belief_, self.classes_)]
+        found = check_samples(labels, self.belief_, self.classes_, weight=weight)
+        for line in [*lines, found.warning] if found.contradicted else lines:
+            warnings.warn(line, LabelWarning, stacklevel=4)
+
     def _training(self, n_classes: int, epochs: int, go_on: bool) -> Training:
         dtype, device = dtype_and_device(self.dtype, self.device)
         begun = self.n_iter_ if go_on else 0
@@ -325,9 +348,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             return None
         pi: PiSource = "recovered"
         if isinstance(scheme, str) and not marginal.all():
-            absent = f"class {int(marginal.argmin())} never occurs as a complementary label"
-            warnings.warn(f"{absent}: weights come from the observed shares", stacklevel=5)
-            pi = "observed"
+            pi = "observed"  # which a warning says
         assert belief.totals is not None
         return weights_of_marginal(scheme, marginal, float(belief.totals.sum()), pi=pi)
 
@@ -391,9 +412,14 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Plain accuracy against complementary labels would reward the worst model. Do not compare different
         ``transition`` by it: each would be judged under its own assumption. For true labels use
         ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``.
+
+        Labels that contradict Q make it meaningless, which a :class:`wcll.LabelWarning` says; with predictions,
+        held-out labels show more wrong Qs than label counts do in ``fit``.
         """
-        predicted = self._logits(X).argmax(-1).cpu().numpy()
-        return label_free_accuracy(self.encode(y), predicted, self.transition_, sample_weight=sample_weight)[0]
+        predicted, labels = self._logits(X).argmax(-1).cpu().numpy(), self.encode(y)
+        score = label_free_accuracy(labels, predicted, self.transition_, sample_weight=sample_weight)[0]
+        warn_of_contradiction(labels, predicted, self.belief_, self.classes_, weight=sample_weight)
+        return score
 
     def encode(self, y: Any) -> IntArray | BoolArray:
         """Complementary labels as class indices, or as a mask."""

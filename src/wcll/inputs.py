@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from wcll.checks import FloatArray, InputError, InputTypeError, as_array
 from wcll.labels.draw import to_pairs
-from wcll.labels.names import NamedLabels, encode_labels
+from wcll.labels.names import NamedLabels, declared_categories, encode_labels
 from wcll.streams import whole_seed
 
 
@@ -106,6 +106,7 @@ def check_labels(y: Any, classes: Any) -> NamedLabels:
     if hasattr(y, "toarray"):
         raise InputTypeError("y", "an array or a list of labels", type(y).__name__)
     if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and not np.ma.is_masked(y):
+        classes = declared_categories(y) if classes is None else classes
         y = column_or_1d(y, warn=True)
     labels = encode_labels(y, classes)
     if labels.index is not None and labels.classes.dtype.kind == "f":

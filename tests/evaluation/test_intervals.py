@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
 
 from wcll.checks import InputError
-from wcll.evaluation import Figure, label_free_accuracy, label_free_confusion
+from wcll.evaluation import Figure, complementary_table, label_free_accuracy, label_free_confusion
 from wcll.evaluation.confusion import WIDEST
 from wcll.labels import Belief
 from wcll.labels.transition import biased_transition, inverse_size_transition, noisy_transition, uniform_transition
@@ -170,7 +170,9 @@ def test_a_cut_interval_is_not_ok_for_being_cut():
     assert Figure(0.0, 0.0, 0.02, uncut=4.1).verdict == "too few labels"
     assert Figure(0.1, 0.0, 0.2, uncut=0.25).verdict == "ok"
     assert Figure(0.0, 0.0, 0.2, uncut=float("inf")).verdict == "too few labels"
-    found = label_free_confusion(table_of(10, 20, 5), balanced(10)).accuracy
+    i = np.arange(20)
+    labels = np.where(i < 5, i, (i + 1 + i % 7) % 10)  # 5 of 20 meet their prediction, the others nothing in particular
+    found = label_free_confusion(complementary_table(labels, i % 10, 10), balanced(10)).accuracy
     assert (found.value, found.low) == (0, 0)
     assert found.high < 0.3 < found.uncut
     assert found.verdict == "too few labels"

@@ -52,7 +52,7 @@ def test_interval_of_balanced_accuracy_covers_and_is_narrow(n, widest, p, minori
     covered = np.mean([figure.low <= 0.85 <= figure.high for figure in figures])
     assert covered >= 0.88
     assert np.median([figure.high - figure.low for figure in figures]) <= widest
-    assert all(figure.verdict == "ok" for figure in figures)
+    assert sum(figure.verdict == "ok" for figure in figures) >= 0.95 * TABLES  # a Q that is right is accused at times
 
 
 @settings

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wcll.labels import Belief, biased_transition, inverse_size_transition, make_complementary, uniform_transition
-from wcll.labels.alarms import check_counts, check_labels, check_table, doubts
+from wcll.labels.alarms import check_counts, check_samples, check_table, doubts
 from wcll.labels.draw import to_mask
 
 TREES = ["ash", "beech", "fir", "maple", "oak", "pine"]
@@ -90,25 +90,25 @@ def test_what_was_estimated_from_counts_cannot_be_checked_by_them(source):
 def test_several_labels_a_sample_are_checked_where_they_are_uniform():
     y = np.random.default_rng(0).choice(6, 3000, p=SHARES)
     sets = to_mask(make_complementary(y, n_labels=2, random_state=0), 6)
-    assert check_labels(sets, uniform(6)).state == "not contradicted"
+    assert check_samples(sets, uniform(6)).state == "not contradicted"
     many = sets.copy()
     many[:, 2] = True
-    found = check_labels(many, uniform(6), TREES)
+    found = check_samples(many, uniform(6), TREES)
     assert found.line.startswith("'fir' is 3")
     given = Belief(inverse_size_transition(SHARES), "given")
-    assert check_labels(sets, given).state == "can't be checked"
-    assert check_labels(to_mask(make_complementary(y, random_state=0), 6), given).state == "contradicted"
+    assert check_samples(sets, given).state == "can't be checked"
+    assert check_samples(to_mask(make_complementary(y, random_state=0), 6), given).state == "contradicted"
 
 
 def test_weights_count_as_so_many_labels_as_have_their_error():
     labels = np.repeat([0, 1, 2], [14, 3, 3])
-    few = check_labels(labels, uniform(3))
+    few = check_samples(labels, uniform(3))
     assert not few.contradicted  # 70 % of 20 labels may be chance
-    assert not check_labels(labels, uniform(3), weight=np.full(20, 1000.0)).contradicted  # their scale does not matter
+    assert not check_samples(labels, uniform(3), weight=np.full(20, 1000.0)).contradicted  # their scale does not matter
     labels = np.tile(labels, 20)
-    assert check_labels(labels, uniform(3)).contradicted
+    assert check_samples(labels, uniform(3)).contradicted
     one_counts = np.where(np.arange(400) < 3, 1e6, 1.0)
-    assert not check_labels(labels, uniform(3), weight=one_counts).contradicted
+    assert not check_samples(labels, uniform(3), weight=one_counts).contradicted
 
 
 def test_with_a_model_a_wrong_q_is_seen_that_counts_do_not_show():
@@ -123,10 +123,11 @@ def test_with_a_model_a_wrong_q_is_seen_that_counts_do_not_show():
     assert check_table(table, Belief(turned, "given")).state == "not contradicted"
 
 
-def test_labels_that_are_not_in_the_table_count_too():
+def test_counts_of_more_labels_than_the_table_has_are_looked_at():
     table = np.diag([3, 3, 3])[[1, 2, 0]]
     assert not check_table(table, uniform(3)).contradicted
-    assert check_table(table, uniform(3), others=[700, 150, 150]).by == "counts"
+    assert check_table(table, uniform(3), counts=np.array([700.0, 150, 150])).by == "counts"
+    assert not check_table(table, uniform(3), counts=np.array([8.0, 0, 0])).contradicted
 
 
 def test_an_estimated_q_is_heeded_to_be_estimated():

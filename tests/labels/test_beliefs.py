@@ -108,6 +108,7 @@ def test_q_and_shares_from_counts_are_redrawn_together():
         (lambda: Belief.of("inverse-size", []), "totals: expected label counts"),
         (lambda: Belief.given(np.eye(3)[[1, 2, 0]], [1, 2]), "transition: expected a 2 x 2 matrix, got 3 x 3"),
         (lambda: Belief.true(uniform_transition(2), [0.5, 0.5]).marginal, "the label counts that a belief was formed from"),
+        (lambda: Belief.of(np.eye(3), TOTALS), "transition: expected chances of classes that a sample is not, got the identity"),
         (lambda: Belief.of(np.eye(4), TOTALS), "transition: expected a 3 x 3 matrix, got 4 x 4"),
     ],
 )  # fmt: skip

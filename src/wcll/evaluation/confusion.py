@@ -23,6 +23,7 @@ from wcll.checks import (
     whole,
 )
 from wcll.evaluation.intervals import figures_of
+from wcll.labels.alarms import Check, Names, check_table
 from wcll.labels.beliefs import Belief
 from wcll.memory import check_memory
 
@@ -40,14 +41,16 @@ class Figure:
     low: float
     high: float
     uncut: float = 0.0  #: how wide the interval was before it was cut
+    contradicted: bool = False  #: whether the labels contradict the Q that it rests on
 
     @property
     def verdict(self) -> Verdict:
         """Whether the figure can be used: an interval outside [0, 1] accuses Q, a wide one the number of labels.
 
-        It is the width before the cut that counts, so that nothing seems sure because it was cut.
+        It is the width before the cut that counts, so that nothing seems sure because it was cut. Where the labels
+        contradict Q, no figure can be used.
         """
-        if self.low > 1 or self.high < 0:
+        if self.contradicted or self.low > 1 or self.high < 0:
             return "the assumed Q does not fit"
         narrow = self.high - self.low <= WIDEST and self.uncut <= WIDEST  # NaN is not
         return "ok" if narrow else "too few labels"
@@ -68,6 +71,7 @@ class LabelFreeConfusion:
     recall: tuple[Figure, ...]
     belief: Belief  #: that all of it rests on
     n: int
+    check: Check  #: whether the labels contradict the belief's Q, and why
 
 
 def complementary_table(ybar: ArrayLike, predicted: ArrayLike, n_classes: int) -> IntArray:
@@ -86,7 +90,9 @@ def tables_of(labels: Tensor, predicted: Tensor, n_classes: int) -> Tensor:
     return torch.bincount(pairs.flatten(), minlength=len(predicted) * cells).view(-1, n_classes, n_classes)
 
 
-def label_free_confusion(table: ArrayLike, belief: Belief, *, draws: int = 1000, seed: int = 0) -> LabelFreeConfusion:
+def label_free_confusion(
+    table: ArrayLike, belief: Belief, *, draws: int = 1000, seed: int = 0, classes: Names = None
+) -> LabelFreeConfusion:
     r"""Estimate the ordinary confusion table from ``table[ybar, prediction]`` counts.
 
     As :math:`N = Q^\top J` in expectation, the plain inverse :math:`J = (Q^\top)^{-1} N` is unbiased. With class shares
@@ -96,6 +102,10 @@ def label_free_confusion(table: ArrayLike, belief: Belief, *, draws: int = 1000,
 
     Intervals are meant to hold for few labels, too: see :func:`wcll.evaluation.intervals.figures_of`. Each is for one
     figure, not for all at once.
+
+    Before anything is believed, ``check`` says whether the labels of the table, or the label counts that the belief was
+    formed from, contradict its Q (:func:`wcll.labels.check_table`), with the names of ``classes``: then the verdict on
+    every figure is that Q does not fit.
 
     >>> table = np.array([[0, 50, 50], [50, 0, 50], [50, 50, 0]])  # nobody predicts what a label rules out
     >>> found = label_free_confusion(table, Belief.of("uniform", [100, 100, 100]))
@@ -116,10 +126,12 @@ def label_free_confusion(table: ArrayLike, belief: Belief, *, draws: int = 1000,
         raise InputError("table", f"counts of shape ({k}, {k}), not all 0", f"{counts[wrong][0]:g}")
     check_sum("table", counts)
     check_memory("draws", f"{draws} draws", 8 * draws * (2 * int(np.count_nonzero(counts)) + 10 * (k + 3)))
-    figures = [_cut(*figure) for figure in figures_of(counts, belief, draws, _generator(seed))]
+    rng = _generator(seed)
+    check = check_table(counts, belief, classes, counts=belief.totals)
+    figures = [_cut(*figure, contradicted=check.contradicted) for figure in figures_of(counts, belief, draws, rng)]
     joint = inverse_transition(belief.transition).T @ counts / counts.sum()
     accuracy, balanced, f1, *recall = figures
-    return LabelFreeConfusion(joint, accuracy, balanced, f1, tuple(recall), belief, int(counts.sum()))
+    return LabelFreeConfusion(joint, accuracy, balanced, f1, tuple(recall), belief, int(counts.sum()), check)
 
 
 def _generator(seed: int) -> np.random.Generator:
@@ -129,8 +141,8 @@ def _generator(seed: int) -> np.random.Generator:
         raise InputError("seed", "a whole number from 0", repr(seed)) from None
 
 
-def _cut(value: float, low: float, high: float) -> Figure:
+def _cut(value: float, low: float, high: float, *, contradicted: bool) -> Figure:
     width = high - low
     if low <= 1 and high >= 0:
         value, low, high = np.clip([value, low, high], 0, 1).tolist()
-    return Figure(value, low, high, width)
+    return Figure(value, low, high, width, contradicted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from wcll.checks import (
+    BoolArray,
     FloatArray,
     InputError,
     IntArray,
@@ -21,7 +23,10 @@ from wcll.checks import (
     transition_matrix,
     unmasked,
 )
+from wcll.errors import LabelWarning
 from wcll.labels import to_mask
+from wcll.labels.alarms import check_samples
+from wcll.labels.beliefs import Belief
 from wcll.labels.names import encode_labels
 
 LEAST = float(np.log(np.finfo(np.float64).tiny))  #: the log-likelihood of what is impossible
@@ -85,6 +90,21 @@ def _weighted_mean(values: FloatArray, sample_weight: ArrayLike | None) -> tuple
     return mean, float(np.sqrt(np.square(weight * (values - mean)).sum()))
 
 
+def warn_of_contradiction(
+    ybar: IntArray | BoolArray,
+    predicted: IntArray,
+    belief: Belief,
+    names: Any,
+    *,
+    weight: ArrayLike | None = None,
+    stacklevel: int = 2,
+) -> None:
+    """One line, as a warning, if held-out labels contradict the Q by which a model is judged."""
+    found = check_samples(ybar, belief, names, weight=sample_weights(weight, len(ybar)), predicted=predicted)
+    if found.contradicted:
+        warnings.warn(found.warning, LabelWarning, stacklevel=stacklevel + 1)
+
+
 @dataclass(frozen=True)
 class AccuracyScorer:
     """Label-free accuracy as a scorer: ``GridSearchCV(..., scoring=AccuracyScorer(transition=Q))``.
@@ -99,7 +119,10 @@ class AccuracyScorer:
         last = _last(estimator)
         predicted = encode_labels(estimator.predict(X), last.classes_).index
         assert predicted is not None
-        return label_free_accuracy(last.encode(ybar), predicted, _matrix(self.transition, last))[0]
+        belief, labels = _belief(self.transition, last), last.encode(ybar)
+        score = label_free_accuracy(labels, predicted, belief.transition)[0]
+        warn_of_contradiction(labels, predicted, belief, last.classes_)
+        return score
 
 
 @dataclass(frozen=True)
@@ -113,16 +136,22 @@ class LogLikelihoodScorer:
 
     def __call__(self, estimator: Any, X: Any, ybar: Any) -> float:
         last = _last(estimator)
-        matrix = _matrix(self.transition, last)
-        return complementary_log_likelihood(last.encode(ybar), estimator.predict_proba(X), matrix)[0]
+        belief, labels, chances = _belief(self.transition, last), last.encode(ybar), estimator.predict_proba(X)
+        score = complementary_log_likelihood(labels, chances, belief.transition)[0]
+        warn_of_contradiction(labels, chances.argmax(axis=1), belief, last.classes_)
+        return score
 
 
 accuracy_scorer = AccuracyScorer()
 log_likelihood_scorer = LogLikelihoodScorer()
 
 
-def _matrix(transition: Any, last: Any) -> Any:
-    return last.transition_ if transition is None else transition
+def _belief(transition: Any, last: Any) -> Belief:
+    """What a scorer was told, or else what the classifier believes."""
+    if transition is None:
+        believed: Belief = last.belief_
+        return believed
+    return Belief(transition_matrix(transition, len(last.classes_)), "given")
 
 
 def _last(estimator: Any) -> Any:

@@ -1,5 +1,6 @@
 """Complementary labels: imbalance, transition matrices, drawing, what labels alone tell, class weights."""
 
+from wcll.labels.alarms import Check, check_counts, check_table
 from wcll.labels.beliefs import Belief
 from wcll.labels.draw import check_mask, make_complementary, to_mask, to_pairs
 from wcll.labels.families import FAMILIES, EstimatedTransition, Family, FamilyTransition
@@ -31,9 +32,10 @@ from wcll.labels.transition import (
 )
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, class_weights, eq13, resample
 
-__all__ = ["FAMILIES", "TRANSITIONS", "WEIGHTINGS", "Belief", "ClassWeights", "Estimate", "InverseSizeRecovery"]
+__all__ = ["FAMILIES", "TRANSITIONS", "WEIGHTINGS", "Belief", "Check", "ClassWeights", "Estimate"]
 __all__ += ["EstimatedTransition", "Family", "FamilyTransition", "PairsTransition", "RepeatedTransition"]
-__all__ += ["LabelSummary", "biased_transition", "check_mask", "class_weights", "complementary_prior"]
+__all__ += ["InverseSizeRecovery", "LabelSummary", "biased_transition", "check_counts", "check_mask", "check_table"]
+__all__ += ["class_weights", "complementary_prior"]
 __all__ += ["describe_labels", "eq13", "imbalance_counts", "inverse_size_transition", "label_counts"]
 __all__ += ["long_tailed_counts", "make_complementary", "make_imbalance", "make_transition", "noisy_transition"]
 __all__ += ["observed_marginal", "ordinary_prior", "recover_inverse_size", "resample", "select_by_marginal"]

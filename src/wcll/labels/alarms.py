@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 
 from wcll.checks import BoolArray, FloatArray, IntArray
-from wcll.labels.beliefs import FAMILIES, Belief
+from wcll.labels.beliefs import Belief
+from wcll.labels.families import FAMILIES, told_by_counts
 from wcll.labels.mixtures import nearest_mixtures
 from wcll.labels.statistics import label_totals
 from wcll.labels.transition import uniform_transition
 from wcll.streams import stream
 
+Names = Sequence[Any] | NDArray[Any] | None  #: of classes; without any, their indices
 State = Literal["contradicted", "not contradicted", "can't be checked"]
 
 LEVEL = 0.01  #: how often, at most, a test accuses a Q that is right
@@ -51,13 +53,14 @@ class Check:
         return f"{self.state}: {self.line}"
 
 
-def check_counts(counts: ArrayLike, belief: Belief, names: Sequence[Any] | None = None) -> Check:
+def check_counts(counts: ArrayLike, belief: Belief, names: Names = None) -> Check:
     r"""Whether label counts contradict Q.
 
-    Labels have shares :math:`\alpha^\top Q` for SOME class shares :math:`\alpha`. So the share of a label is at most the greatest and at least the least entry of its column of Q, which an exact test
-    tells (Clopper and Pearson, Bonferroni over classes); and all shares together are near a mixture of rows of Q, which
-    the deviance from the nearest one tells: it is an alarm if labels that are drawn from that mixture never, in
-    ``DRAWS`` draws, are as far from theirs. Each test is at level ``LEVEL``, also for few labels.
+    Labels have shares :math:`\alpha^\top Q` for SOME class shares :math:`\alpha`. So the share of a label is at most
+    the greatest and at least the least entry of its column of Q, which an exact test tells (Clopper and Pearson,
+    Bonferroni over classes); and all shares together are near a mixture of rows of Q, which the deviance from the
+    nearest one tells: it is an alarm if labels that are drawn from that mixture never, in ``DRAWS`` draws, are as far
+    from theirs. Each test is at level ``LEVEL``, also for few labels.
 
     >>> print(check_counts([420, 120, 110, 120, 120, 110], Belief.of("uniform", [1] * 6), ["fir", *"abcde"]))
     contradicted: 'fir' is 42 % of the labels; uniform labels allow at most 20 %
@@ -66,7 +69,8 @@ def check_counts(counts: ArrayLike, belief: Belief, names: Sequence[Any] | None 
     """
     totals = np.asarray(counts, dtype=np.float64)
     if belief.transition_source == "estimated":
-        return Check("can't be checked", "label counts cannot contradict a Q that was estimated from them")
+        basis = "them" if belief.basis is None else belief.basis
+        return Check("can't be checked", f"label counts cannot contradict a Q that was estimated from {basis}")
     line = _beyond_its_column(totals, belief, names)
     if line is None and _accuses(totals[None], belief)[0]:
         line = f"label counts fit no class shares under {_words(belief)}"
@@ -75,23 +79,23 @@ def check_counts(counts: ArrayLike, belief: Belief, names: Sequence[Any] | None 
     return _contradicted(line, belief)
 
 
-def check_table(
-    table: ArrayLike, belief: Belief, names: Sequence[Any] | None = None, *, others: ArrayLike = 0.0
-) -> Check:
+def check_table(table: ArrayLike, belief: Belief, names: Names = None, *, counts: FloatArray | None = None) -> Check:
     r"""Whether a table ``N[ybar, prediction]`` of held-out labels contradicts Q.
 
     Given y, label and prediction are independent, so that the labels of samples with one prediction, too, have shares
     :math:`\alpha^\top Q`: a prediction that is mostly right leaves little choice of :math:`\alpha`, which makes wrong
-    Qs visible that counts do not show. Counts, with those of ``others`` (labels that are not in the table), are looked
-    at first; then, in the same way, the sum of deviances over predictions. Where Q was estimated from label counts, it
-    is estimated anew, from counts drawn anew, in every draw.
+    Qs visible that counts do not show. Label counts are looked at first (``counts`` if they are more than the table
+    has); then, in the same way, the sum of deviances over predictions. Where Q was estimated from label counts, it is
+    estimated anew, from counts drawn anew, in every draw.
 
     >>> print(check_table([[0, 90, 10], [50, 0, 90], [50, 10, 0]], Belief(uniform_transition(3), "assumed")))
     contradicted: labels of samples predicted as class 1 fit no class shares under this Q
     """
     cells = np.asarray(table, dtype=np.float64)
-    found = check_counts(cells.sum(axis=1) + others, belief, names)
+    own = cells.sum(axis=1)
+    found = check_counts(own if counts is None or counts.sum() < own.sum() else counts, belief, names)
     unknown = belief.transition_source == "estimated" and (belief.totals is None or belief.family is None)
+    unknown = unknown or belief.basis is not None  # estimated from more than counts, which cannot be drawn anew here
     if found.contradicted or unknown:
         return found
     groups, which = _predictions(cells)
@@ -105,10 +109,10 @@ def check_table(
     return Check("not contradicted", line, "predictions")
 
 
-def check_labels(
+def check_samples(
     labels: IntArray | BoolArray,
     belief: Belief,
-    names: Sequence[Any] | None = None,
+    names: Names = None,
     *,
     weight: FloatArray | None = None,
     predicted: IntArray | None = None,
@@ -151,7 +155,7 @@ def doubts(counts: FloatArray, belief: Belief, names: NDArray[Any]) -> Iterator[
 
 
 def _contradicted(line: str, belief: Belief, by: Literal["counts", "predictions"] = "counts") -> Check:
-    other = [repr(name) for name in FAMILIES if name not in (belief.family, "uniform")]
+    other = [repr(name) for name in told_by_counts() if name not in (belief.family, "uniform")]
     return Check(
         "contradicted",
         line,
@@ -164,13 +168,13 @@ def _words(belief: Belief) -> str:
     return f"{belief.family} labels" if belief.family else "this Q"
 
 
-def _called(names: Sequence[Any] | NDArray[Any] | None, k: int) -> str:
+def _called(names: Names, k: int) -> str:
     """A class as users know it."""
     name = k if names is None else names[k]
     return repr(str(name)) if isinstance(name, str) else f"class {name}"
 
 
-def _beyond_its_column(counts: FloatArray, belief: Belief, names: Sequence[Any] | None) -> str | None:
+def _beyond_its_column(counts: FloatArray, belief: Belief, names: Names) -> str | None:
     """The class whose share is farthest above the maximum or below the minimum of its column of Q, if noise is not."""
     n, most, least = counts.sum(), belief.transition.max(axis=0), belief.transition.min(axis=0)
     chance_above = np.where(counts > 0, betainc(np.maximum(counts, 1e-9), n - counts + 1, most), 1.0)
@@ -232,7 +236,7 @@ def _deviances(drawn: FloatArray, belief: Belief, groups: FloatArray, rng: np.ra
         return sums
     assert belief.family is not None
     totals = rng.multinomial(int(belief.totals.sum()), belief.marginal, len(drawn))  # type: ignore[union-attr]
-    again = [FAMILIES[belief.family](np.maximum(counts, 0.5)).transition @ groups for counts in totals]
+    again = [FAMILIES[belief.family].fit(np.maximum(counts, 0.5)).transition @ groups for counts in totals]
     return np.array([nearest_mixtures(*one).deviance.sum() for one in zip(drawn, again, strict=True)])
 
 

@@ -73,7 +73,7 @@ class Belief:
         elif told is None or isinstance(told, str):
             belief = Belief.assuming(choice("transition", told or "uniform", told_by_counts()), counts)
         else:
-            belief = Belief.given(transition_matrix(told, len(counts)), counts)
+            belief = Belief.given(_of_complements(transition_matrix(told, len(counts))), counts)
         impossible = np.flatnonzero((shares > 0) & (belief.transition.max(axis=0) == 0))
         if impossible.size:
             k = int(impossible[0])
@@ -233,3 +233,13 @@ def _errors(plain: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatAr
     """Standard errors, if there are any."""
     values = entry({name: None, **plain}, name, list | None)
     return None if values is None else finite_array(name, values, shape)
+
+
+def _of_complements(matrix: FloatArray) -> FloatArray:
+    """A matrix that is not the identity: of ordinary labels nothing here would be true."""
+    if np.allclose(matrix, np.eye(len(matrix))):
+        got = "the identity: Q[y, y] is the chance that a label IS the true class"
+        raise InputError(
+            "transition", "chances of classes that a sample is not", got, "leave it out for uniform labels"
+        )
+    return matrix

@@ -32,10 +32,10 @@ def nearest_mixtures(counts: FloatArray, rows: FloatArray) -> Fit:
     r"""For each of m rows of counts (m, g) the nearest mixture of the distributions ``rows`` (k, g).
 
     With :math:`p = a^\top Q` and observed shares s, :math:`\sum_k a_k - \sum_j s_j \log p_j` is least over
-    :math:`a \ge 0` where :math:`\sum_j s_j \log p_j` is greatest among shares that sum to 1. It is convex; a primal-dual
-    interior-point method finds it in about a dozen steps, whatever the condition of Q, where EM takes
-    thousands: the rows of Q are alike. That no gradient :math:`Q s / p` exceeds 1 by more than e bounds what is missing
-    by :math:`2 n \log (1 + e)`.
+    :math:`a \ge 0` where :math:`\sum_j s_j \log p_j` is greatest among shares that sum to 1. It is convex. A
+    primal-dual interior-point method finds it in about a dozen steps, whatever the condition of Q; EM would take
+    thousands, as the rows of Q are alike. Where no gradient :math:`Q s / p` exceeds 1 by more than e, at most
+    :math:`2 n \log (1 + e)` is missing.
 
     >>> fit = nearest_mixtures(np.array([[60.0, 20.0, 20.0]]), (1 - np.eye(3)) / 2)
     >>> fit.mixture.round(3), fit.deviance.round(2)

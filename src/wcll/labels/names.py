@@ -39,7 +39,8 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
     """Read labels in any of their forms.
 
     ``classes`` lists every class, in the order of outputs; without it the classes are those that occur, sorted (or, for
-    a mask, the names of its columns if it is a table, else their numbers).
+    a mask, the names of its columns if it is a table, else their numbers; or, for a categorical column of pandas, its
+    categories in their order, which declare classes just as well).
 
     >>> encode_labels(["cat", "dog", "cat"]).index
     array([0, 1, 0])
@@ -49,6 +50,7 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
     >>> encode_labels([-1, 1], classes=[-1, 0, 1]).index
     array([0, 2])
     """
+    classes = declared_categories(ybar) if classes is None else classes
     if isinstance(ybar, np.ma.MaskedArray) and np.ma.is_masked(ybar):
         row = int(np.ma.getmaskarray(ybar).reshape(len(ybar), -1).any(axis=1).argmax())
         raise InputError("ybar", "a label for every sample", f"a masked one for sample {row}", "drop such samples")
@@ -75,6 +77,13 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
         found, index = np.unique(array, return_inverse=True)
         return NamedLabels(found, index, None)
     return NamedLabels(known, _positions(array, known), None)
+
+
+def declared_categories(labels: Any) -> Any:
+    """The categories of a categorical column of pandas, or of a table that is one; None of anything else."""
+    if hasattr(labels, "columns") and np.shape(labels)[1:] == (1,):
+        labels = labels.iloc[:, 0]
+    return getattr(getattr(labels, "dtype", None), "categories", None)
 
 
 def _one_kind(argument: str, values: Sequence[Any]) -> NDArray[Any]:
