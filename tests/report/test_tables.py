@@ -232,7 +232,27 @@ def test_page_is_self_contained(rows):
     assert not re.search(r"(src|href)=[\"'](?!#)", page)
     assert "url(" not in page
     assert page.count("<svg") == 2 * (3 * len(SUITE.rows) + 1)
+    assert "fit no class shares under uniform labels" in page  # these made-up labels have no Q
+
+
+def with_held_out(rows, table):
+    """The same rows with other held-out labels."""
+    histories = {key: {**row.history, "held_out": [table] * row.config["epochs"]} for key, row in rows.items()}
+    return {key: Row(key, row.config, row.metrics, histories[key], row.provenance) for key, row in rows.items()}
+
+
+def test_the_page_says_where_labels_contradict_q(rows):
+    fine = (4 * (1 - np.eye(10))).astype(int)
+    page = suite_page(SUITE, with_held_out(rows, fine.tolist()), SEEDS, "wcll run small")
     assert "too few labels" in page or "ok (" in page
+    assert "held-out labels do not contradict this Q (24)" in page
+    often = fine.copy()
+    often[3] *= 6
+    page = suite_page(SUITE, with_held_out(rows, often.tolist()), SEEDS, "wcll run small")
+    assert "the assumed Q does not fit (3)" in page
+    assert "class 3 is 40 % of the labels; uniform labels allow at most 11 %" in page
+    assert "held-out labels contradict this Q (24)" in page
+    assert "ok (" not in page
 
 
 def test_only_the_fullest_cells_compete():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wcll.checks import FloatArray
-from wcll.evaluation import Figure, label_free_confusion
+from wcll.evaluation import LabelFreeConfusion, label_free_confusion
 from wcll.report.cells import Cell
 from wcll.report.choose import Picked
 from wcll.report.figures import bar_panel, confusion_panel, curve_group, curve_panel
@@ -28,6 +28,7 @@ def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], comm
     tables = [build_table(suite, spec, rows, seeds) for spec in suite.tables]
     picks = pick_all(suite, suite.tables[0], rows, seeds)
     shown = [picked.run for cell in picks.values() for picked in cell.values()]
+    estimates = _estimates(picks)
     return render(
         "suite.html",
         title=suite.title,
@@ -35,8 +36,9 @@ def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], comm
         tables=[(table, table.head_texts(), caption(table)) for table in tables],
         columns=[_column(suite, i, picks) for i in range(len(suite.columns))],
         panel_caption=tables[0].notes[0],
-        estimates=_estimates(picks),
+        estimates=[_estimate_line(*where, found) for where, found in estimates.items()],
         told=" or ".join(sorted({str(row.judge) for row in shown})),
+        checked=_checked([one for found in estimates.values() for _, one in found]),
         made=_made(suite, shown, seeds, command),
     )
 
@@ -79,30 +81,53 @@ def _confusion(picked: Picked[Row]) -> FloatArray:
     return shares
 
 
-def _estimates(picks: Picks[Row]) -> list[dict[str, str]]:
-    """What held-out complementary labels alone say of balanced accuracy, beside what the test set says."""
-    found = []
-    for (name, column), cell in picks.items():
+#: Picks, and what held-out labels say of each.
+Estimates = list[tuple[Picked[Row], LabelFreeConfusion]]
+
+
+def _estimates(picks: Picks[Row]) -> dict[tuple[str, str], Estimates]:
+    """What held-out complementary labels alone say of every pick that has some, by row and column."""
+    found = {}
+    for where, cell in picks.items():
         judged = [picked for picked in cell.values() if picked.run.history["held_out"] is not None]
         if judged:
-            figures = [_estimate(picked) for picked in judged]
-            verdicts = Counter(sorted(figure.verdict for figure in figures))
-            line = {
-                "method": name,
-                "column": column,
-                "estimate": _spread(figure.value for figure in figures),
-                "width": f"{100 * median(figure.high - figure.low for figure in figures):.0f}",
-                "measured": _spread(picked.value("balanced_accuracy") for picked in judged),
-                "verdict": ", ".join(f"{verdict} ({count})" for verdict, count in verdicts.items()),
-            }
-            found.append(line)
+            found[where] = [(picked, _estimate(picked)) for picked in judged]
     return found
 
 
-def _estimate(picked: Picked[Row]) -> Figure:
+def _estimate_line(name: str, column: str, found: Estimates) -> dict[str, str]:
+    """Balanced accuracy without true labels, beside what the test set says."""
+    figures = [one.balanced_accuracy for _, one in found]
+    reasons = [one.check.line for _, one in found if one.check.contradicted]
+    return {
+        "method": name,
+        "column": column,
+        "estimate": _spread(figure.value for figure in figures),
+        "width": f"{100 * median(figure.high - figure.low for figure in figures):.0f}",
+        "measured": _spread(picked.value("balanced_accuracy") for picked, _ in found),
+        "verdict": _counted(figure.verdict for figure in figures),
+        "reason": reasons[0] if reasons else "",
+    }
+
+
+def _checked(found: list[LabelFreeConfusion]) -> str:
+    """Whether held-out labels contradict Q, and in how many trials."""
+    words = {
+        "contradicted": "held-out labels contradict this Q",
+        "not contradicted": "held-out labels do not contradict this Q",
+        "can't be checked": "held-out labels cannot tell whether this Q is wrong",
+    }
+    return _counted(words[one.check.state] for one in found)
+
+
+def _counted(words: Iterable[str]) -> str:
+    return ", ".join(f"{word} ({count})" for word, count in Counter(sorted(words)).items())
+
+
+def _estimate(picked: Picked[Row]) -> LabelFreeConfusion:
     table = picked.run.history["held_out"][_nearest(picked)]
     draws = 1000 if len(table) <= 20 else 200  # many classes take long
-    return label_free_confusion(table, picked.run.judge, draws=draws).balanced_accuracy
+    return label_free_confusion(table, picked.run.judge, draws=draws)
 
 
 def _spread(values: Iterable[float]) -> str:
