@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from wcll.checks import (
     transition_matrix,
     whole,
 )
+from wcll.errors import LabelWarning
 from wcll.estimator import ComplementaryClassifier
 from wcll.inputs import check_labels
 from wcll.labels import to_mask, transition_from_repeated
@@ -223,7 +225,9 @@ class _Training:
         chances = np.empty(self.mask.shape)
         for rest, part in parts:
             model = clone(self.model).set_params(transition=matrix, random_state=int(self.seeds.randint(2**31)))
-            model.fit(_safe_indexing(self.X, rest), self.labels[rest])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LabelWarning)  # of a Q that is yet to be found
+                model.fit(_safe_indexing(self.X, rest), self.labels[rest])
             chances[part] = model.predict_proba(_safe_indexing(self.X, part))
         return chances
 

@@ -36,7 +36,9 @@ def test_a_class_that_is_named_too_often_is_said_by_name():
     found = check_counts(counts, uniform(6), TREES)
     assert found.contradicted
     assert found.line == "'fir' is 42 % of the labels; uniform labels allow at most 20 %"
-    assert found.warning == f"transition: {found.line}; try transition='inverse-size', or your own matrix"
+    assert (
+        found.warning == f"transition: {found.line}; try transition='popularity' or 'inverse-size', or your own matrix"
+    )
     assert check_counts(counts, uniform(6)).line.startswith("class 2 is 42 % of the labels")
     assert check_counts(counts, uniform(6), np.arange(10, 16)).line.startswith("class 12 is 42 % of the labels")
 

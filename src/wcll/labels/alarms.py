@@ -13,7 +13,7 @@ from scipy.special import betainc
 
 from wcll.checks import BoolArray, FloatArray, IntArray
 from wcll.labels.beliefs import Belief
-from wcll.labels.families import FAMILIES, told_by_counts
+from wcll.labels.families import FAMILIES
 from wcll.labels.mixtures import nearest_mixtures
 from wcll.labels.statistics import label_totals
 from wcll.labels.transition import uniform_transition
@@ -156,7 +156,7 @@ def doubts(counts: FloatArray, belief: Belief, names: NDArray[Any]) -> Iterator[
 
 
 def _contradicted(line: str, belief: Belief, by: Literal["counts", "predictions"] = "counts") -> Check:
-    other = [repr(name) for name in told_by_counts() if name not in (belief.family, "uniform")]
+    other = [repr(name) for name in ("popularity", "inverse-size") if name != belief.family]
     return Check(
         "contradicted",
         line,
