@@ -21,7 +21,8 @@ NOISES = (0.0, 0.01, 0.03, 0.06, 0.1)  #: shares of labels that name the true cl
 STRENGTHS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.005, 0.001)  #: of the labels of a class; tried, if none is told
 FIRST_STRENGTH = 0.05  #: with which starts are compared, and the least where labels do not tell Q by themselves
 LEAST_OF_TWO = 0.1  #: the least where there are fewer equations than unknowns: likelihood cannot see what is left open
-SHARES_STRENGTH = 0.2  #: of the samples: how much class shares lean towards equal ones
+SHARES_STRENGTH = 0.2  #: of the samples: how much class shares lean towards equal ones, at most
+SHARES_RATIO = 10  #: and by how many times more than Q leans: what tells Q tells shares
 FEW = 5000  #: groups of samples that starts are compared on
 STEPS = {"start": 60, "path": 40, "last": 300, "again": 40}  #: of EM, at most
 
@@ -70,8 +71,8 @@ def transition_from_repeated(
         Whether a label may be drawn twice. None: it may if any sample has one twice. Without replacement labels are
         drawn one after another from what is left of ``Q[y]``, as :func:`make_complementary` does; at most 5 a sample.
     prior : array of shape (K,), optional
-        The class shares, if they are known. Otherwise they are estimated, leaning towards equal shares by a fifth of
-        the samples: labels tell them poorly.
+        The class shares, if they are known. Otherwise they are estimated, leaning towards equal shares by up to a fifth
+        of the samples: labels tell them poorly, and then Q is off as well where classes are far from equal.
     strength : float, optional
         s as a share of the labels of a class. None: the one of 0.005 to 1 with the best likelihood of samples that it
         did not see (two folds).
@@ -149,7 +150,7 @@ class _Search:
         """Popularity with noise, at a share ``strength`` of the labels of a class."""
         popularity = transition_from_pi(normalised(self.sets.totals))
         labels = strength * float(sets.totals.sum()) / len(popularity)
-        samples = np.inf if self.told else SHARES_STRENGTH * sets.n
+        samples = np.inf if self.told else min(SHARES_STRENGTH, SHARES_RATIO * strength) * sets.n
         return Lean(noisy_transition(popularity, rate=noise), labels, self.shares, samples)
 
     @cached_property
