@@ -17,7 +17,7 @@ from wcll.labels.sets import LabelSets, label_sets
 from wcll.labels.transition import noisy_transition, normalised, transition_from_pi
 from wcll.streams import RandomState, stream
 
-NOISES = (0.0, 0.01, 0.03, 0.06, 0.1)  #: shares of labels that name the true class, tried for what is leant on
+NOISES = (0.0, 0.1, 0.3, 0.6)  #: how often the true class is named, over chance, 1 / K; tried for what is leant on
 STRENGTHS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.005, 0.001)  #: of the labels of a class; tried, if none is told
 FIRST_STRENGTH = 0.05  #: with which starts are compared, and the least where labels do not tell Q by themselves
 LEAST_OF_TWO = 0.1  #: the least where there are fewer equations than unknowns: likelihood cannot see what is left open
@@ -164,7 +164,8 @@ class _Search:
     @cached_property
     def tried(self) -> list[tuple[float, Mixture]]:
         """What EM makes of popularity with some noise, for every amount of it."""
-        leans = [(noise, self.lean(self.some, noise, FIRST_STRENGTH)) for noise in NOISES]
+        k = len(self.shares)
+        leans = [(float(noise), self.lean(self.some, noise, FIRST_STRENGTH)) for noise in np.array(NOISES) / k]
         return [(noise, climb(self.some, lean.target, lean, steps=STEPS["start"])) for noise, lean in leans]
 
     @cached_property
