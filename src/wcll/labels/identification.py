@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -15,6 +16,7 @@ MOST_CLASSES = 32  #: of more, the information has too many entries
 MOST_OFF = 0.1  #: total variation to which every row has to be known
 APART = 2.0  #: standard errors by which one reading of the classes has to beat every other
 CLEAR = 0.05  #: and by how much: the sum of Q[k, k] over k's share of the labels
+DISTINCT = 5.0  #: standard errors by which two rows have to differ; equal ones come out a few apart, split by chance
 OPEN = 10.0  #: labels of every class that are taken as seen where the labels tell nothing: what is open has an error
 CHUNK = 1 << 22  # numbers of a piece of the scores
 
@@ -70,6 +72,12 @@ def identification(sets: LabelSets, at: Mixture, *, told: bool) -> Identificatio
         better = f"{max(other.margin, 0):.2g} +- {other.error:.2g}"
         reason = f"{swapped}: on the diagonal, the next reading of the rows is worse by {better} only"
         return Identification(False, reason, off, *errors)
+    near = nearest_rows(at.transition, covariance)
+    if near.margin < DISTINCT:
+        agree = (
+            f"the rows of classes {near.first} and {near.second} nearly agree, {near.margin:.1f} standard errors apart"
+        )
+        return Identification(False, f"{agree}: these classes may be swapped", off, *errors)
     if off > MOST_OFF:
         known = f"of themselves, the labels tell the row of class {worst} to {off:.0%} total variation only"
         return Identification(False, f"{known}: the rest follows popularity", off, *errors)
@@ -132,3 +140,17 @@ def nearest_reading(transition: FloatArray, covariance: FloatArray, shares: Floa
         error = np.sqrt(max(float(weight.ravel() @ covariance @ weight.ravel()), 1e-300))
         found.append(Reading(forbidden, int(reading[forbidden]), float((weight * transition).sum()), float(error)))
     return min(found, key=lambda one: one.margin - APART * one.error)
+
+
+def nearest_rows(transition: FloatArray, covariance: FloatArray) -> Reading:
+    r"""The two rows that differ least, in standard errors: the root of :math:`d^\top C^+ d / (K - 1)` with C of d."""
+    k = len(transition)
+    found = []
+    for a, b in combinations(range(k), 2):
+        one, other = slice(a * k, (a + 1) * k), slice(b * k, (b + 1) * k)
+        cross = covariance[one, other]
+        spread = covariance[one, one] + covariance[other, other] - cross - cross.T
+        gap = transition[a] - transition[b]
+        apart = float(gap @ np.linalg.pinv(spread, rcond=1e-8, hermitian=True) @ gap)
+        found.append(Reading(a, b, float(np.sqrt(max(apart, 0.0) / (k - 1))), 1.0))
+    return min(found, key=lambda one: one.margin)
