@@ -414,7 +414,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``.
 
         Labels that contradict Q make it meaningless, which a :class:`wcll.LabelWarning` says; with predictions,
-        held-out labels show more wrong Qs than label counts do in ``fit``.
+        held-out labels show more wrong Qs than label counts do in ``fit``. Labels that the model has learnt by heart
+        may contradict even a Q that is right.
         """
         predicted, labels = self._logits(X).argmax(-1).cpu().numpy(), self.encode(y)
         score = label_free_accuracy(labels, predicted, self.transition_, sample_weight=sample_weight)[0]

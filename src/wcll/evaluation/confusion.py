@@ -35,7 +35,7 @@ LEAST_DRAWS = 100  #: of which intervals may be made
 
 @dataclass(frozen=True)
 class Figure:
-    """An estimate with its 95 % interval, both cut to [0, 1], unless all of the interval is outside."""
+    """An estimate with its 95 % interval, both cut to [0, 1], unless the interval is far outside."""
 
     value: float
     low: float
@@ -45,7 +45,7 @@ class Figure:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the figure can be used: an interval outside [0, 1] accuses Q, a wide one the number of labels.
+        """Whether the figure can be used: an interval far outside [0, 1] accuses Q, a wide one the number of labels.
 
         It is the width before the cut that counts, so that nothing seems sure because it was cut. Where the labels
         contradict Q, no figure can be used.
@@ -142,7 +142,9 @@ def _generator(seed: int) -> np.random.Generator:
 
 
 def _cut(value: float, low: float, high: float, *, contradicted: bool) -> Figure:
+    """The figure in [0, 1], unless even an interval twice as wide is outside: just outside may be chance."""
     width = high - low
-    if low <= 1 and high >= 0:
-        value, low, high = np.clip([value, low, high], 0, 1).tolist()
+    if low - width / 2 <= 1 and high + width / 2 >= 0:
+        moved = min(max(value, 0.0), 1.0) - value if low > 1 or high < 0 else 0.0
+        value, low, high = np.clip([value + moved, low + moved, high + moved], 0, 1).tolist()
     return Figure(value, low, high, width, contradicted)

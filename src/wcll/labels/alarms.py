@@ -156,13 +156,10 @@ def doubts(counts: FloatArray, belief: Belief, names: NDArray[Any]) -> Iterator[
 
 
 def _contradicted(line: str, belief: Belief, by: Literal["counts", "predictions"] = "counts") -> Check:
-    other = [repr(name) for name in ("popularity", "inverse-size") if name != belief.family]
-    return Check(
-        "contradicted",
-        line,
-        by,
-        f"try transition={' or '.join(other)}, or your own matrix" if other else "try your own matrix",
-    )
+    """Also what to do about it."""
+    others = [f"transition={name!r}" for name in ("popularity", "inverse-size") if name != belief.family]
+    seen = "; labels that were trained on cannot tell" if by == "predictions" else ""
+    return Check("contradicted", line, by, f"try {' or '.join([*others, 'a matrix of your own'])}{seen}")
 
 
 def _words(belief: Belief) -> str:
