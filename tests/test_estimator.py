@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -834,3 +834,59 @@ def test_scores_are_not_probabilities(loss):
         model.predict_proba(X)
     assert "learns scores, not class probabilities" in str(caught.value.__cause__)
     assert model.decision_function(X).shape == (12, 3)
+
+
+# --- evaluate ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wood():
+    """Four kinds of trees, 3000 to learn from and 3000 held out, labels uniform."""
+    x, y = make_blobs(6000, centers=4, cluster_std=1.2, random_state=2)
+    return x.astype(np.float32), np.array(["ash", "elm", "fir", "oak"])[y], y
+
+
+def test_evaluate_gives_intervals_that_hold_the_truth(wood):
+    x, names, y = wood
+    ybar = np.array(["ash", "elm", "fir", "oak"])[make_complementary(y, random_state=0)]
+    model = ComplementaryClassifier("forward", lr=0.02, max_epochs=10, random_state=0).fit(x[:3000], ybar[:3000])
+    found = model.evaluate(x[3000:], ybar[3000:])
+    assert list(found.figures) == [
+        "accuracy", "balanced accuracy", "macro F1", *(f"recall of {tree}" for tree in ("ash", "elm", "fir", "oak"))
+    ]  # fmt: skip
+    right = model.predict(x[3000:]) == names[3000:]
+    assert found.accuracy.low <= right.mean() <= found.accuracy.high
+    for tree, figure in zip(model.classes_, found.recall, strict=True):
+        share = right[names[3000:] == tree].mean()
+        assert figure.verdict != "ok" or figure.low <= share <= figure.high
+    assert found.accuracy.verdict == "ok"
+    assert found.accuracy.value == pytest.approx(model.score(x[3000:], ybar[3000:]))
+    first, second, *lines = str(found).splitlines()
+    assert first == f"From 3000 complementary labels, no true one; 95 % intervals. {model.belief_}."
+    assert second.startswith("Q is not contradicted: ")
+    assert len(lines) == 7
+    assert lines[0].endswith("  ok")
+    json.dumps(found.to_dict())
+
+
+def test_evaluate_calls_nothing_ok_that_labels_contradict(wood):
+    x, _, y = wood
+    biased = np.array([[0, 0.8, 0.1, 0.1], [0.45, 0, 0.45, 0.1], [0.1, 0.8, 0, 0.1], [0.1, 0.8, 0.1, 0]])
+    ybar = np.array(["ash", "elm", "fir", "oak"])[make_complementary(y, biased, random_state=0)]
+    model = ComplementaryClassifier("forward", lr=0.02, max_epochs=10, random_state=0)
+    with pytest.warns(LabelWarning, match="'elm' is .* of the labels; uniform labels allow at most 33"):
+        model.fit(x[:3000], ybar[:3000])
+    found = model.evaluate(x[3000:], ybar[3000:])
+    assert {figure.verdict for figure in found.figures.values()} == {"the assumed Q does not fit"}
+    assert "contradicted: 'elm' is" in str(found)
+
+
+def test_evaluate_takes_one_label_a_sample(wood):
+    x, _, y = wood
+    model = ComplementaryClassifier("forward", max_epochs=1, random_state=0).fit(
+        x, make_complementary(y, random_state=0)
+    )
+    with pytest.raises(InputError, match="y: expected one label a sample, got a mask"):
+        model.evaluate(x, make_complementary(y, n_labels=2, random_state=0))
+    with pytest.raises(NotFittedError):
+        ComplementaryClassifier().evaluate(x, y)

@@ -34,7 +34,7 @@ from wcll.checks import (
     whole,
 )
 from wcll.errors import LabelWarning
-from wcll.evaluation import label_free_accuracy
+from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_accuracy, label_free_confusion
 from wcll.evaluation.label_free import warn_of_contradiction
 from wcll.inputs import Samples, check_features, check_labels, seed_of, to_tensor
 from wcll.labels import Belief
@@ -421,6 +421,19 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         score = label_free_accuracy(labels, predicted, self.transition_, sample_weight=sample_weight)[0]
         warn_of_contradiction(labels, predicted, self.belief_, self.classes_, weight=sample_weight)
         return score
+
+    def evaluate(self, X: Any, y: Any) -> LabelFreeConfusion:
+        """Accuracy, balanced accuracy, F1 and recalls from complementary labels ``y`` that were not trained on.
+
+        Each figure has a 95 % interval and a verdict, and rests on ``belief_``; whether the labels contradict that is
+        said as well. One label a sample: several of one sample are no independent witnesses. ``print`` shows all.
+        """
+        predicted, labels = self._logits(X).argmax(-1).cpu().numpy(), self.encode(y)
+        if labels.ndim == 2:
+            expected, several = "one label a sample", "a mask, or several of a sample"
+            raise InputError("y", expected, several, "take one of each sample; score takes sets")
+        table = complementary_table(labels, predicted, len(self.classes_))
+        return label_free_confusion(table, self.belief_, classes=self.classes_)
 
     def encode(self, y: Any) -> IntArray | BoolArray:
         """Complementary labels as class indices, or as a mask."""

@@ -72,6 +72,29 @@ class LabelFreeConfusion:
     belief: Belief  #: that all of it rests on
     n: int
     check: Check  #: whether the labels contradict the belief's Q, and why
+    classes: Names = None  #: their names
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """Every figure by its name; recalls by that of their class."""
+        names = range(len(self.recall)) if self.classes is None else self.classes
+        recalls = {f"recall of {name}": figure for name, figure in zip(names, self.recall, strict=True)}
+        means = {"accuracy": self.accuracy, "balanced accuracy": self.balanced_accuracy, "macro F1": self.macro_f1}
+        return {**means, **recalls}
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: figures with intervals and verdicts, what they rest on, and whether labels contradict it."""
+        figures = {name: figure.to_dict() for name, figure in self.figures.items()}
+        return {"labels": self.n, "belief": str(self.belief), "check": str(self.check), "figures": figures}
+
+    def __str__(self) -> str:
+        width = max(map(len, self.figures))
+        lines = [
+            f"{name:<{width}}  {one.value:.3f} [{one.low:.3f}, {one.high:.3f}]  {one.verdict}"
+            for name, one in self.figures.items()
+        ]
+        about = f"From {self.n} complementary labels, no true one; 95 % intervals. {self.belief}."
+        return "\n".join([about, f"Q is {self.check}.", *lines])
 
 
 def complementary_table(ybar: ArrayLike, predicted: ArrayLike, n_classes: int) -> IntArray:
@@ -131,7 +154,7 @@ def label_free_confusion(
     figures = [_cut(*figure, contradicted=check.contradicted) for figure in figures_of(counts, belief, draws, rng)]
     joint = inverse_transition(belief.transition).T @ counts / counts.sum()
     accuracy, balanced, f1, *recall = figures
-    return LabelFreeConfusion(joint, accuracy, balanced, f1, tuple(recall), belief, int(counts.sum()), check)
+    return LabelFreeConfusion(joint, accuracy, balanced, f1, tuple(recall), belief, int(counts.sum()), check, classes)
 
 
 def _generator(seed: int) -> np.random.Generator:
