@@ -12,6 +12,7 @@ from wcll.labels.alarms import check_counts, check_samples, check_table, doubts
 from wcll.labels.draw import to_mask
 
 TREES = ["ash", "beech", "fir", "maple", "oak", "pine"]
+STATES = ("contradicted", "not contradicted", "can't be checked")
 SHARES = np.array([0.32, 0.26, 0.18, 0.12, 0.08, 0.04])
 
 
@@ -178,6 +179,36 @@ def test_any_table_gets_an_answer_and_the_same_again(k, seed, n):
     found = check_table(table, Belief(matrix, "given"))
     assert found == check_table(table, Belief(matrix, "given"))
     assert "\n" not in found.warning
+
+
+@settings(max_examples=40)
+@given(st.data(), st.integers(2, 5))
+def test_matrices_of_extreme_numbers_get_an_answer(data, k):
+    extreme = st.sampled_from([0.0, 0.0, 1e-300, 1e-160, 1e-12, 0.1, 1.0, 1.0])
+    matrix = np.array(data.draw(st.lists(st.lists(extreme, min_size=k, max_size=k), min_size=k, max_size=k)))
+    matrix[matrix.sum(axis=1) == 0] = 1.0
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    cells = st.sampled_from([0, 0, 1, 5, 1000])
+    table = np.array(data.draw(st.lists(cells, min_size=k * k, max_size=k * k))).reshape(k, k)
+    table[0, 0] += 1
+    assert check_table(table, Belief(matrix, "given"), counts=1e3 * table.sum(axis=1)).state in STATES
+
+
+def test_a_held_out_label_that_q_rules_out_is_named():
+    matrix = np.array([[0, 1, 0], [1, 0, 0], [0.5, 0.5, 0]])
+    table = np.array([[0, 9, 0], [9, 0, 0], [1, 0, 0]])
+    found = check_table(table, Belief(matrix, "given"), list("abc"), counts=np.array([90.0, 90, 0]))
+    assert found.line == "'c' is 5 % of the labels; this Q allows at most 0 %"
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-2, 1e12, 1e100])
+@pytest.mark.parametrize("told", ["uniform", "inverse-size"])
+def test_counts_of_any_scale_get_an_answer(scale, told):
+    """Counts may be sums of weights: those of less than a label tell nothing."""
+    table = scale * (30 * (1 - np.eye(3)) + np.arange(9).reshape(3, 3))
+    belief = Belief.of(told, table.sum(axis=1))
+    assert check_table(table, belief, counts=belief.totals).contradicted == (scale > 1)
+    assert check_counts([scale, scale, scale], Belief.of(told, [1, 1, 1])).state != "contradicted"
 
 
 def test_thousands_of_classes_take_seconds():

@@ -27,6 +27,7 @@ DRAWS = 99  #: labels drawn anew of which none may be as far from Q as those tha
 AT_ONCE = 9  #: of them that are drawn together: the first tell in most cases
 FAR = 10.0  #: standard deviations beyond those first ones that make more draws needless
 LABELS = 100  #: at most so many groups of labels are told apart: beyond, neighbours are counted together
+MOST = 1e7  #: labels: more are taken for so many, as no Q is known so exactly
 WORK = 2 * 10**7  #: at most so much, as predictions x classes x groups of labels squared, for one table
 
 
@@ -67,7 +68,7 @@ def check_counts(counts: ArrayLike, belief: Belief, names: Names = None) -> Chec
     >>> print(check_counts([30, 20, 20], Belief.of("inverse-size", [30, 20, 20])))
     can't be checked: label counts cannot contradict a Q that was estimated from them
     """
-    totals = np.asarray(counts, dtype=np.float64)
+    totals = _at_most(counts)
     if belief.transition_source == "estimated":
         basis = "them" if belief.basis is None else belief.basis
         return Check("can't be checked", f"label counts cannot contradict a Q that was estimated from {basis}")
@@ -91,9 +92,10 @@ def check_table(table: ArrayLike, belief: Belief, names: Names = None, *, counts
     >>> print(check_table([[0, 90, 10], [50, 0, 90], [50, 10, 0]], Belief(uniform_transition(3), "assumed")))
     contradicted: labels of samples predicted as class 1 fit no class shares under this Q
     """
-    cells = np.asarray(table, dtype=np.float64)
+    cells = _at_most(table)
     own = cells.sum(axis=1)
-    found = check_counts(own if counts is None or counts.sum() < own.sum() else counts, belief, names)
+    ruled_out = bool(own[belief.transition.max(axis=0) == 0].any())
+    found = check_counts(own if counts is None or counts.sum() < own.sum() or ruled_out else counts, belief, names)
     unknown = belief.transition_source == "estimated" and (belief.totals is None or belief.family is None)
     unknown = unknown or belief.basis is not None  # estimated from more than counts, which cannot be drawn anew here
     if found.contradicted or unknown:
@@ -148,7 +150,7 @@ def doubts(counts: FloatArray, belief: Belief, names: NDArray[Any]) -> Iterator[
         danger = "nothing speaks against predicting it, and score believes such predictions"
         yield f"classes: {never}, so that {danger}{weights}; leave out classes that no sample has"
     matrix = belief.transition
-    named = np.flatnonzero(np.diag(matrix) > (matrix - np.diag(np.diag(matrix))).max(axis=1))
+    named = np.flatnonzero(np.diag(matrix) > np.where(np.eye(len(matrix)) == 1, 0.0, matrix).max(axis=1))
     if named.size:
         k = int(named[0])
         chance = f"Q[y, y] = {matrix[k, k]:.3g} of {_called(names, k)} is the chance that a label IS the true class"
@@ -160,6 +162,11 @@ def _contradicted(line: str, belief: Belief, by: Literal["counts", "predictions"
     others = [f"transition={name!r}" for name in ("popularity", "inverse-size") if name != belief.family]
     seen = "; labels that were trained on cannot tell" if by == "predictions" else ""
     return Check("contradicted", line, by, f"try {' or '.join([*others, 'a matrix of your own'])}{seen}")
+
+
+def _at_most(counts: ArrayLike | None) -> FloatArray:
+    labels = np.asarray(counts, dtype=np.float64)
+    return labels * min(1.0, MOST / float(labels.sum()))
 
 
 def _words(belief: Belief) -> str:
@@ -214,12 +221,14 @@ def _accuses(counts: FloatArray, belief: Belief) -> tuple[bool, int]:
     observed = counts @ groups
     fit = nearest_mixtures(observed, belief.transition @ groups)
     found, worst = float((fit.deviance - fit.gap).sum()), int(fit.deviance.argmax())  # no more than is proved
+    if not found > 0:  # NaN is not
+        return False, worst
     rng = stream(0, "labels", "alarms", crc32(observed.tobytes()))  # the same labels are told the same
+    sizes = np.ceil(observed.sum(axis=1)).astype(np.int64)  # sums of weights may be less than a label
     for done in range(0, DRAWS, AT_ONCE):
-        sizes = np.rint(observed.sum(axis=1)).astype(np.int64)
         drawn = rng.multinomial(sizes, fit.mixture, (AT_ONCE, len(sizes))).astype(np.float64)
         chance = _deviances(drawn, belief, groups, rng)
-        if chance.max() >= found:
+        if not chance.max() < found:
             return False, worst
         if done == 0 and found > chance.mean() + FAR * max(chance.std(), 1.0):
             break
@@ -233,7 +242,7 @@ def _deviances(drawn: FloatArray, belief: Belief, groups: FloatArray, rng: np.ra
         sums: FloatArray = fit.deviance.reshape(drawn.shape[:2]).sum(axis=1)
         return sums
     assert belief.family is not None
-    totals = rng.multinomial(int(belief.totals.sum()), belief.marginal, len(drawn))  # type: ignore[union-attr]
+    totals = rng.multinomial(int(np.ceil(_at_most(belief.totals).sum())), belief.marginal, len(drawn))
     again = [FAMILIES[belief.family].fit(np.maximum(counts, 0.5)).transition @ groups for counts in totals]
     return np.array([nearest_mixtures(*one).deviance.sum() for one in zip(drawn, again, strict=True)])
 

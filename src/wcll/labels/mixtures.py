@@ -42,7 +42,7 @@ def nearest_mixtures(counts: FloatArray, rows: FloatArray) -> Fit:
     (array([[0.5 , 0.25, 0.25]]), array([4.03]))
     """
     size = max(1, AT_ONCE // rows.size)
-    with _one_thread(rows.size):
+    with _one_thread(rows.size), np.errstate(all="ignore"):  # what is no number is not close to anything
         parts = [_nearest(counts[i : i + size], rows) for i in range(0, len(counts), size)]
     return Fit(*map(np.concatenate, zip(*parts, strict=True)))
 
@@ -72,11 +72,17 @@ def _nearest(counts: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArr
         slope = 1 - ratio @ rows.T
         total = shares.sum(axis=1, keepdims=True)
         gap = 2 * n[:, 0] * np.log(np.maximum((1 - slope).max(axis=1) * total[:, 0], 1.0))
-        if (gap <= CLOSE).all():
+        found = gap <= CLOSE
+        if found.all():
             break
         if step == 0:
             slack = np.maximum(slope, slack)
-        shares, slack = _step(shares, slack, slope, rows * (ratio / np.sqrt(np.where(seen, observed, 1.0)))[:, None, :])
+        root = rows * (ratio / np.sqrt(np.where(seen, observed, 1.0)))[:, None, :]
+        try:
+            moved = _step(shares, slack, slope, root)
+        except np.linalg.LinAlgError:  # no number is fine enough for another step
+            break
+        shares, slack = (np.where(found[:, None], at, to) for at, to in zip((shares, slack), moved, strict=True))
     logs = np.log(np.where(seen, ratio * total, 1.0))
     return normalised(mixture), 2 * (counts * logs).sum(axis=1), gap
 
