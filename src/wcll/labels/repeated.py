@@ -74,8 +74,8 @@ def transition_from_repeated(
         The class shares, if they are known. Otherwise they are estimated, leaning towards equal shares by up to a fifth
         of the samples: labels tell them poorly, and then Q is off as well where classes are far from equal.
     strength : float, optional
-        s as a share of the labels of a class. None: the one of 0.005 to 1 with the best likelihood of samples that it
-        did not see (two folds).
+        s as a share of the labels of a class. None: the one of 0.001 to 1 with the best likelihood of samples that it
+        did not see (two folds); at least 0.05, or 0.1 with too few equations, where the labels do not tell Q.
     draws : int
         Bootstrap samples for the standard errors; 0 for none. As they hold for an estimate given what it leans to,
         errors are those of labels with nothing to lean on where these are larger (up to 32 classes). A diagonal of
