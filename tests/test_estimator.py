@@ -513,7 +513,7 @@ def trees():
 
 
 CONTRADICTED = (
-    r"transition: 'pine' is \d\d % of the labels; uniform labels allow at most 20 %; try transition='inverse-size'"
+    r"transition: 'pine' is \d\d % of the labels; uniform labels allow at most 20 %; try transition='popularity'"
 )
 
 
