@@ -195,3 +195,12 @@ def test_a_try_with_fewer_epochs_leaves_no_result_file(short, tmp_path, data, ca
     assert not (tmp_path / "r").exists()
     assert run(["paper", "table3", "--only", "cifar100"]) == 2
     assert "--only: expected one of 'cifar10', 'mnist'" in capsys.readouterr().err
+
+
+def test_settings_that_were_not_begun_are_left_out_and_named():
+    suite = load_suite("table2-cifar10")
+    first = suite.candidates(suite.columns[0], suite.rows[0], 0)[0]
+    part = Part(suite, 1, {first.key: None}, {}).begun
+    assert part.columns == [suite.columns[0].title]
+    assert part.left == tuple(column.title for column in suite.columns[1:])
+    assert Part(suite, 1, {}, {}).begun.columns == [column.title for column in suite.columns]  # nothing begun: all

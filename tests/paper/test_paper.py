@@ -594,7 +594,7 @@ def test_the_report_has_every_published_number(found, page):
     assert "Told the class sizes: WCLL" in markdown
     assert "PC† " in markdown
     assert "http" not in html.replace("http://www.w3.org", "")  # one file, nothing loaded
-    assert html.count("<polyline") == 6 * 4
+    assert html.count("<polyline") == 9 * 4
 
 
 @needs_results
@@ -621,7 +621,7 @@ def test_the_report_command(found, page, tmp_path, capsys, monkeypatch):
     monkeypatch.undo()
     assert "Does the paper hold?" in (tmp_path / "page.md").read_text()
     figure = ElementTree.fromstring((tmp_path / "figures" / "figure3.svg").read_text())
-    assert len(figure.findall(".//{*}polyline")) == 6 * 4
+    assert len(figure.findall(".//{*}polyline")) == 9 * 4
     assert run(["paper", "report", "--results", str(tmp_path), "--out", str(tmp_path / "x.md")]) == 2
     assert "make it with: wcll paper table2 --results" in capsys.readouterr().err
 
@@ -633,7 +633,7 @@ def test_page_in_a_browser(page, width, dark, tmp_path):
     seen = look_at(page, width, dark, tmp_path)
     assert seen["inner"] == width
     assert seen["overflow"] <= 0
-    assert seen["drawn"] == 6
+    assert seen["drawn"] == 9
     assert (seen["paper"] < 60) == dark
     assert abs(seen["ink"] - seen["paper"]) > 150
     assert seen["shaded"] > 110  # numbers on coloured cells

@@ -178,7 +178,7 @@ def _run_images(asked: Asked, work: Work) -> None:
         if over:
             break
     for part in () if work.dry_run else growing.parts.values():
-        print_part(part)
+        print_part(part.begun)
     if over:
         raise typer.Exit(UNFINISHED)
 

@@ -12,9 +12,11 @@ from itertools import product
 from statistics import fmean
 
 from wcll.paper.evidence import PROTOCOLS, leads, means, say
+from wcll.paper.part import CLOSE, Part
 from wcll.paper.published import FORMULAS, Published, published
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.search import SIZES, Search
+from wcll.report.tables import Table
 
 FIRST_DIGITS = 980  #: images of digit 0 among MNIST's 10,000 test images
 TEST_IMAGES = 10_000
@@ -43,6 +45,7 @@ def findings(found: Reproduction) -> list[Finding]:
         "Table 6's resampling": _resampling(found),
         "Rates": _rates(found),
         **({"Eq. 9 or Algorithm 1": _formulas(found)} if len(found.formulas) == len(FORMULAS) else {}),
+        **({"Images: after the last epoch, or at the best by TEST": _on_images(found)} if found.on_images else {}),
         "The same number for 5 trials and for 10": _reused(),
         "“+17.56 %” on DDSM": _gain_on_ddsm(),
         "The test set of DDSM": _shares_of_ddsm(),
@@ -100,6 +103,28 @@ def _formulas(found: Reproduction) -> str:
         gaps = [a - b for a, b in zip(means(algorithm1), means(eq9), strict=True)]
         rows[title] = gaps, leads(list(zip(algorithm1, eq9, strict=True)))
     return say("findings", "formulas", rows)
+
+
+def _on_images(found: Reproduction) -> str:
+    """How far the printed numbers are at each rate, by when one looks, and which methods come near them."""
+    rows = {}
+    tried = [(part, lr) for part in found.on_images for lr in part.rates]
+    for part, lr in tried:
+        last, best = (_apart(part, tables[lr]) for tables in (part.rates, part.best_rates))
+        if last:
+            means_of = [fmean(distance for some in look.values() for distance in some) for look in (last, best)]
+            near = [method for method, distances in best.items() if fmean(distances) <= CLOSE]
+            rows[part.suite.title, lr] = *means_of, near
+    return say("findings", "on_images", rows, CLOSE)
+
+
+def _apart(part: Part, table: Table) -> dict[str, list[float]]:
+    """By method, how far the printed accuracies are, in points."""
+    found: dict[str, list[float]] = {}
+    for (method, column), printed in part.printed.items():
+        if (cell := table.cell(method, column, "accuracy")).values:
+            found.setdefault(method, []).append(abs(100 * cell.mean - printed.mean))
+    return found
 
 
 def _reused() -> str:

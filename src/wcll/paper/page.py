@@ -41,7 +41,6 @@ def contents(found: Reproduction) -> dict[str, Any]:
     """All that a template shows."""
     claims, figure, fits = judge_all(found), found.parts["figure3"], found.fits
     shown = [found.parts[name] for name in (*TABLES, "bases", "sizes", *LATER) if name in found.parts]
-    images = [part for name, part in found.images.items() if name != FACTORS]
     return {
         "title": "Does the paper hold?",
         "claims": claims,
@@ -51,8 +50,8 @@ def contents(found: Reproduction) -> dict[str, Any]:
         "numbers": headline(found),
         "shade": _shade,
         "name": show_name,
-        "tables": [_about(part) for part in (*shown, *images)],
-        "images": images,
+        "tables": [_about(part) for part in (*shown, *found.on_images)],
+        "images": found.on_images,
         "factors": found.images.get(FACTORS),
         "looks": [table for tables in LOOKS.values() for table in tables],
         "factors_printed": factors_printed(),

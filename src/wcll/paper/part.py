@@ -65,11 +65,24 @@ class Part:
     runs: Mapping[str, Kept]
     made: Mapping[str, Any]  #: the command, and where it ran
     lacking: tuple[str, ...] = ()  #: rows that the suite has got since, and that were not run yet
+    left: tuple[str, ...] = ()  #: settings that were not begun yet, and are left out
 
     @property
     def columns(self) -> list[str]:
         """The settings, in order."""
         return [column.title for column in self.suite.columns]
+
+    @property
+    def begun(self) -> Part:
+        """The same without the settings of which nothing was run yet."""
+        known = {
+            column.title
+            for column, row in product(self.suite.columns, self.suite.rows)
+            if any(trial.key in self.runs for trial in self.suite.candidates(column, row, 0))
+        }
+        columns = tuple(column for column in self.suite.columns if column.title in known)
+        left = tuple(column.title for column in self.suite.columns if column.title not in known)
+        return replace(self, suite=replace(self.suite, columns=columns), left=left) if columns and left else self
 
     @property
     def methods(self) -> list[str]:

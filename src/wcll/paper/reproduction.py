@@ -39,6 +39,11 @@ class Reproduction:
     images: dict[str, Part] = field(default_factory=dict)  #: suites on images, of which some runs may be missing
 
     @property
+    def on_images(self) -> list[Part]:
+        """The tables on images, without the search for what the paper leaves open."""
+        return [part for name, part in self.images.items() if name != FACTORS]
+
+    @property
     def tables(self) -> list[Part]:
         """The paper's tables, in order."""
         return [self.parts[name] for name in TABLES]
@@ -135,7 +140,7 @@ def read_reproduction(folder: Path) -> Reproduction:
     named = {name: read_part(folder / f"{name}.json", named_suite(name)) for name in NAMED if there(name)}
     search = read_search(folder / f"{NAME}.json") if there(NAME) else None
     images = {
-        name: read_part(folder / f"{name}.json", load_suite(name), partial=True)
+        name: read_part(folder / f"{name}.json", load_suite(name), partial=True).begun
         for name in (FACTORS, *IMAGES)
         if there(name)
     }
