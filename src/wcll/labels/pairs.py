@@ -12,6 +12,7 @@ from wcll.labels.families import FAMILIES, EstimatedTransition, label_totals_of
 from wcll.labels.transition import normalised
 
 STRENGTHS = np.geomspace(0.1, 1e4, 51)  #: pairs of every class that the family may count for; tried, if none is told
+BEHIND = 0.5  #: standard errors: by as much a larger lean may be less likely than the likeliest
 LEAST = 1e-3  #: of the target that is spread over all labels: nothing that may come has no chance
 
 
@@ -53,7 +54,8 @@ def transition_from_pairs(
     totals : array of shape (K,), optional
         Counts of all labels, those without a true label included. None: those of the pairs, and half a label each.
     strength : float, optional
-        s. None: that under which each pair is likeliest to one who saw all others (leave one out).
+        s. None: the largest under which each pair is as likely to one who saw all others (leave one out) as under the
+        best s, up to half a standard error of the difference: few pairs do not lead away from the family by chance.
 
     Examples
     --------
@@ -70,8 +72,9 @@ def transition_from_pairs(
         raise InputError("totals", f"label counts of {k} classes", len(counts))
     target = (1 - LEAST) * FAMILIES[family].fit(counts, pairs=pairs).transition + LEAST / k
     if strength is None:
-        likelihood = np.array([left_out(pairs, target, one) for one in STRENGTHS])
-        s, tried, weights = float(STRENGTHS[likelihood.argmax()]), STRENGTHS, np.exp(likelihood - likelihood.max())
+        scores = np.array([_left_out_each(pairs, target, one) for one in STRENGTHS])
+        likelihood = scores @ pairs[pairs > 0]
+        s, tried, weights = _largest(scores, pairs[pairs > 0]), STRENGTHS, np.exp(likelihood - likelihood.max())
     else:
         s = non_negative("strength", strength)
         tried, weights = np.array([s]), np.ones(1)
@@ -96,10 +99,23 @@ def left_out(pairs: FloatArray, target: FloatArray, strength: float) -> float:
     r"""The log-likelihood of each pair for one who saw the others:
     :math:`\sum_{yj} N_{yj} \log \frac{N_{yj} - 1 + s T_{yj}}{N_y - 1 + s}`.
     """
+    return float(_left_out_each(pairs, target, strength) @ pairs[pairs > 0])
+
+
+def _left_out_each(pairs: FloatArray, target: FloatArray, strength: float) -> FloatArray:
+    """The same for one pair of each kind that there is."""
     some = pairs > 0
     seen = np.broadcast_to(pairs.sum(axis=1, keepdims=True), pairs.shape)
-    chance = (pairs[some] - 1 + strength * target[some]) / (seen[some] - 1 + strength)
-    return float(pairs[some] @ np.log(chance))
+    logs: FloatArray = np.log((pairs[some] - 1 + strength * target[some]) / (seen[some] - 1 + strength))
+    return logs
+
+
+def _largest(scores: FloatArray, times: FloatArray) -> float:
+    """The largest strength whose sum of scores is within BEHIND standard errors of the best one's."""
+    behind = scores[(scores @ times).argmax()] - scores
+    gap = behind @ times
+    error = np.sqrt(np.square(behind - gap[:, None] / times.sum()) @ times)
+    return float(STRENGTHS[np.flatnonzero(gap <= BEHIND * error)[-1]])
 
 
 def _smoothed(pairs: FloatArray, target: FloatArray, strength: float) -> tuple[FloatArray, FloatArray]:
