@@ -32,6 +32,7 @@ from wcll.losses import LOSSES
 
 LEAN = 1.0  #: labels of each class that are taken as seen as the start has them, so that nothing becomes impossible
 SEVERAL = 3  #: labels a sample from which on these alone are a start
+RATE = 2e-3  #: of such a model, if it is small
 FEW_EPOCHS = 12  #: of a cross-fitted model: what it learns late is noise of its own labels
 
 
@@ -168,7 +169,7 @@ def transition_with_model(
 def _checked(estimator: ComplementaryClassifier | None) -> ComplementaryClassifier:
     """The user's, or the usual one: a copy."""
     if estimator is None:
-        return ComplementaryClassifier("forward", lr=2e-3, max_epochs=FEW_EPOCHS)
+        return ComplementaryClassifier("forward", lr=RATE, max_epochs=FEW_EPOCHS)
     if not isinstance(estimator, ComplementaryClassifier):
         raise InputTypeError("estimator", "a ComplementaryClassifier", type(estimator).__name__)
     name = estimator.loss["name"] if isinstance(estimator.loss, dict) else estimator.loss

@@ -39,6 +39,24 @@ def read_arrays(path: Path) -> Content:
     return Content(classes, train, test, 255.0 if train.x.dtype == np.uint8 else 1.0)
 
 
+def read_array(path: Path, name: str = "") -> NDArray[Any]:
+    """The array of an ``.npy`` file, or the one of an ``.npz`` file that is called ``name``."""
+    check_file(path)
+    try:
+        if path.suffix != ".npz":
+            with path.open("rb") as file:
+                return read_npy(file, path.stat().st_size, str(path), "an .npy file of numbers")
+        with zipfile.ZipFile(path) as archive:
+            names = [entry.filename.removesuffix(".npy") for entry in archive.infolist()]
+            if name not in names:
+                raise InputError(str(path), f"one of its arrays, {some_names(names)}, after a colon", repr(name))
+            return _member(path, archive, archive.getinfo(f"{name}.npy"))
+    except InputError:
+        raise
+    except Exception as error:  # a damaged archive fails in many ways
+        raise InputError(str(path), WHOLE, str(error) or type(error).__name__) from None
+
+
 def _load(path: Path) -> Arrays:
     check_file(path)
     try:

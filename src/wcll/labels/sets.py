@@ -10,11 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array, class_indices, matrix_size
+from wcll.checks import (
+    FloatArray,
+    InputError,
+    InputTypeError,
+    IntArray,
+    as_array,
+    class_indices,
+    matrix_size,
+    transition_matrix,
+    whole,
+)
 from wcll.labels.draw import check_mask
 from wcll.memory import check_memory
 
 FLOOR = 1e-12  #: what counts as no chance at all
+NODES = 400  #: moments at which times are looked at
 MOST_ORDERED = 5  #: labels a sample whose orders, 120 of them, are still gone through one by one
 
 
@@ -119,6 +130,48 @@ def label_sets(ybar: Any, n_classes: int, *, replacement: bool | None = None) ->
         orders = 8 * 24 * 5 * len(counts) + 8 * 3 * len(counts) * n_classes**2
         check_memory("ybar", f"the orders of {len(counts)} sets of labels", orders)
     return sets
+
+
+def inclusion_shares(transition: ArrayLike, n_labels: int) -> FloatArray:
+    r"""How often each class is among m labels that are drawn without replacement, over m: rows that sum to 1.
+
+    The m labels of a draw in proportion to ``Q[y]`` are those of the m shortest of exponential times with rates
+    ``Q[y, j]``, so
+
+    .. math:: \frac1m \int_0^\infty Q_{yj} e^{-Q_{yj} t} P(\text{fewer than } m \text{ others before } t)\, dt .
+
+    This is what a likelihood that multiplies chances of single labels should be told of such labels. Classes are more
+    alike in it than in Q.
+
+    >>> inclusion_shares([[0, 0.8, 0.2], [0.5, 0, 0.5], [0.5, 0.5, 0]], 2)
+    array([[0. , 0.5, 0.5],
+           [0.5, 0. , 0.5],
+           [0.5, 0.5, 0. ]])
+    """
+    matrix = transition_matrix(transition)
+    k, m = len(matrix), whole("n_labels", n_labels)
+    if m > (matrix > 0).sum(axis=1).min():
+        raise InputError("n_labels", f"at most {(matrix > 0).sum(axis=1).min()}, as every class can be named", m)
+    if m == 1:
+        return matrix
+    check_memory("n_labels", f"sets of {m} of {k} classes", 8 * 3 * NODES * k * (k + m))
+    slowest, fastest = matrix[matrix > 0].min(), matrix.max()
+    node, weight = np.polynomial.legendre.leggauss(NODES)
+    span = np.log(50 / slowest) - np.log(1e-9 / fastest)
+    time = np.exp(np.log(1e-9 / fastest) + span * (node + 1) / 2)[:, None]  # evenly on the scale of logarithms
+    before = -np.expm1(-time[:, :, None] * matrix)  # (times, y, j): whether j was drawn by then
+    shares = np.empty_like(matrix)
+    for j in range(k):
+        fewer = np.zeros((NODES, k, m))  # P(so many others were drawn)
+        fewer[..., 0] = 1.0
+        for other in np.delete(np.arange(k), j):
+            chance = before[:, :, other, None]
+            moved = np.concatenate([np.zeros((NODES, k, 1)), fewer[..., :-1]], axis=-1)
+            fewer = fewer * (1 - chance) + moved * chance
+        density = matrix[:, j] * time * np.exp(-matrix[:, j] * time)
+        shares[:, j] = span / 2 * weight @ (density * fewer.sum(axis=-1))
+    rows: FloatArray = shares / shares.sum(axis=1, keepdims=True)
+    return rows
 
 
 def _counts(ybar: Any, n_classes: int) -> IntArray:

@@ -12,6 +12,7 @@ from wcll.report.cells import DIVERGED, SIGNIFICANCE, UNDECIDED, Cell, compared
 from wcll.report.choose import SELECTED_BY, Picked, R, Run, choose
 from wcll.results.row import Row
 from wcll.suites.suite import Axis, Suite, TableSpec
+from wcll.suites.trial import FACTS
 
 BY_RISK = "†"  #: marks methods without class probabilities, which are selected by the 0-1 risk
 TRUTH = "‡"  #: marks methods whose training sees true labels
@@ -136,7 +137,7 @@ def _notes(suite: Suite, spec: TableSpec, lines: Sequence[Line], picks: Picks[R]
 
 def told_notes(suite: Suite, *, choice: bool = False) -> list[str]:
     """Which methods are told what others must find out, and what the choice of rates and epochs is told."""
-    told: dict[str, list[str]] = {"the true Q": [], "the selector's family": [], "the class sizes": []}
+    told: dict[str, list[str]] = {fact: [] for fact in FACTS}
     for row in suite.rows:
         trials = [trial for column in suite.columns for trial in suite.candidates(column, row, 0)]
         for fact in {fact for trial in trials for fact in trial.told}:

@@ -175,21 +175,30 @@ def _check_judge(judge: Any, k: int) -> None:
         raise InputError("history.judge", "a table", type(judge).__name__)
     needed = ("transition", "transition_source", "prior", "prior_source")
     for name in judge:
-        choice("history.judge", name, (*needed, "totals", "family"))
+        choice("history.judge", name, (*needed, "totals", "family", "basis", "standard_error", "shares_error"))
     for name in needed:
         if name not in judge:
             raise InputError(f"history.judge.{name}", "a value", "none")
     for name in ("transition_source", "prior_source"):
         choice(f"history.judge.{name}", judge[name], SOURCES)
-    if judge.get("family") is not None:
-        _text("history.judge.family", judge["family"])
     transition_matrix(_shaped("history.judge.transition", judge["transition"], (k, k)))
     if judge["prior"] is not None:
         _shaped("history.judge.prior", judge["prior"], (k,))
+    _check_estimated(judge, k)
     if judge.get("totals") is not None:
         totals = _shaped("history.judge.totals", judge["totals"], (k,))
         if (totals < 0).any() or not totals.any():
             raise InputError("history.judge.totals", "label counts", _short(judge["totals"]))
+
+
+def _check_estimated(judge: dict[str, Any], k: int) -> None:
+    """What is said of where Q comes from, and of how sure it is."""
+    for name in ("family", "basis"):
+        if judge.get(name) is not None:
+            _text(f"history.judge.{name}", judge[name])
+    for name, shape in (("standard_error", (k, k)), ("shares_error", (k,))):
+        if judge.get(name) is not None and (_shaped(f"history.judge.{name}", judge[name], shape) < 0).any():
+            raise InputError(f"history.judge.{name}", "standard errors", _short(judge[name]))
 
 
 def _text(name: str, value: Any) -> None:

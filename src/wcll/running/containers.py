@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from wcll.checks import FloatArray, IntArray
+from wcll.checks import BoolArray, FloatArray, IntArray
 from wcll.labels import Belief
+from wcll.labels.families import EstimatedTransition
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weak:
     """What training and selection get: images and complementary labels."""
 
     x: Tensor
-    ybar: IntArray
+    ybar: IntArray | BoolArray  #: class indices, or a mask where samples have several
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,14 @@ class Clean:
 
 @dataclass(frozen=True)
 class Declared:
-    """What the experimenter declares of the labels, for methods that are told: class sizes and the true Q."""
+    """What the experimenter declares of the labels, for methods that are told: class sizes and the true Q.
+
+    Of several labels that are drawn without replacement Q has the inclusion shares.
+    """
 
     sizes: IntArray
     transition: FloatArray
+    of_pairs: EstimatedTransition | None = None  #: Q as a few true pairs tell it, for methods that are told these
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Task:
     valid: Weak | None
     test: Clean
     limit: Ordinary | None  #: only for the upper limit
-    judge: Belief  #: what selection believes of the held-out labels
+    judge: Belief | None  #: what selection believes of the held-out labels; None: what each run does
     declared: Declared
     scale: float  #: samples are kept as stored; divided by this they are numbers from 0 to 1 (for images)
     data: dict[str, str | bool]  #: which data: fingerprint, official or not
@@ -74,7 +79,7 @@ class View:
     data: Weak | Ordinary
     valid: Weak | None
     unlabelled: Tensor  #: the test images
-    judge: Belief  #: what selection believes of the held-out labels
+    judge: Belief | None  #: what selection believes of the held-out labels; None: what each run does
     declared: Declared
     scale: float
 

@@ -11,6 +11,7 @@ import torch
 
 from wcll.evaluation import METRICS, checkpoints
 from wcll.evaluation.confusion import tables_of
+from wcll.labels import to_mask
 from wcll.losses import LOSSES
 from wcll.results.row import Row
 from wcll.running.containers import Clean, Task
@@ -20,13 +21,13 @@ from wcll.suites.trial import Trial
 
 def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenance: dict[str, Any]) -> list[Row]:
     """Join the predictions of every run with the true labels; the predictions themselves are dropped."""
-    facts = {"sizes": task.declared.sizes.tolist(), "judge": task.judge.to_dict(), **_counts(task)}
+    facts = {"sizes": task.declared.sizes.tolist(), **_counts(task)}
     compared, looked_at = checkpoints(trials[0].epochs), list(trials[0].looked_at)
     joined = _joined(recording, task.test, [looked_at.index(epoch) for epoch in compared], task.n_classes)
     recorded = _recorded(recording)
     rows = []
     for run, trial in enumerate(trials):
-        history = {**facts, "checkpoints": list(compared)}
+        history = {**facts, "judge": recording.judges[run].to_dict(), "checkpoints": list(compared)}
         history |= {name: None if values is None else values[run] for name, values in {**joined, **recorded}.items()}
         if LOSSES[trial.loss].link != "softmax":
             history |= {"log_likelihood": None, "log_likelihood_se": None}
@@ -41,7 +42,7 @@ def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenan
 def _counts(task: Task) -> dict[str, list[int]]:
     k = task.n_classes
     return {
-        "train_labels": np.bincount(task.train.ybar, minlength=k).tolist(),
+        "train_labels": to_mask(task.train.ybar, k).sum(axis=0).tolist(),
         "test_sizes": np.bincount(task.test.y, minlength=k).tolist(),
     }
 

@@ -11,6 +11,7 @@ from wcll.checks import BoolArray, FloatArray, InputError, IntArray
 from wcll.datasets import Dataset, Split
 from wcll.labels.draw import make_complementary
 from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, pick_by_class, step_counts
+from wcll.labels.sets import inclusion_shares
 from wcll.labels.transition import (
     complementary_prior,
     make_transition,
@@ -32,7 +33,7 @@ class Labelled:
     """Rows of the pool and their complementary labels."""
 
     rows: IntArray
-    ybar: IntArray
+    ybar: IntArray | BoolArray  #: class indices, or a mask where samples have several
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def draw_samples(trial: Trial, dataset: Dataset) -> Draw:
         absent = dataset.classes[int(have.argmin())]
         raise InputError(f"dataset {trial.dataset!r}", "training samples of every class", f"none of class {absent!r}")
     sizes, held_out = class_sizes(trial, have, grouped=bool(aside.any()))
-    matrix = make_transition(trial.labels, sizes, random_state=trial.seed)
+    matrix = make_transition(_own_matrix(trial, k) or trial.labels, sizes, random_state=trial.seed)
     matrix = noisy_transition(matrix, rate=trial.noise) if trial.noise else matrix
     target = _label_shares(trial, sizes)
     own = [stream(trial.seed, *name) for name in (("imbalance",), ("labels",), ("labels", "kept"))]
@@ -84,7 +85,16 @@ def draw_samples(trial: Trial, dataset: Dataset) -> Draw:
     else:
         joint = selected_joint(matrix, target, np.full(k, 1 / k))
         matrix, shares = normalised(joint), joint.sum(axis=1)
+    if trial.labels_per_sample is not None:
+        matrix = inclusion_shares(matrix, trial.labels_per_sample)
     return Draw(pool, test, train, valid, sizes, matrix, shares)
+
+
+def _own_matrix(trial: Trial, k: int) -> list[tuple[float, ...]] | None:
+    """The trial's own Q, if it has one of the right size."""
+    if trial.matrix is not None and len(trial.matrix) != k:
+        raise InputError("matrix", f"{k} rows, one for each class of {trial.dataset}", len(trial.matrix))
+    return None if trial.matrix is None else list(trial.matrix)
 
 
 def _sides(trial: Trial, dataset: Dataset) -> tuple[Split, Split, BoolArray, np.random.Generator]:
@@ -187,7 +197,8 @@ def _labelled(
     """Some of ``rows`` with labels; ``streams`` draw images, labels, and which of them are kept."""
     have = np.bincount(y[rows], minlength=len(sizes))
     if target is None:
-        return _labelled_by_q(y, rows, np.minimum(_images(trial, sizes), have), matrix, streams)
+        images, n_labels = np.minimum(_images(trial, sizes), have), trial.labels_per_sample or 1
+        return _labelled_by_q(y, rows, images, matrix, streams, n_labels)
     try:
         drawn = _labelled_by_q(y, rows, np.full_like(have, have.min()), matrix, streams)
         kept = select_by_marginal(drawn.ybar, target, n=int(sizes.sum()), random_state=streams[2])
@@ -198,11 +209,15 @@ def _labelled(
 
 
 def _labelled_by_q(
-    y: IntArray, rows: IntArray, images: IntArray, matrix: FloatArray, streams: Sequence[np.random.Generator]
+    y: IntArray,
+    rows: IntArray,
+    images: IntArray,
+    matrix: FloatArray,
+    streams: Sequence[np.random.Generator],
+    n_labels: int = 1,
 ) -> Labelled:
     chosen = rows[pick_by_class(y[rows], images, streams[0])]
-    ybar = make_complementary(y[chosen], matrix, random_state=streams[1])
-    return Labelled(chosen, np.asarray(ybar, dtype=np.int64))
+    return Labelled(chosen, make_complementary(y[chosen], matrix, n_labels=n_labels, random_state=streams[1]))
 
 
 def pick_per_class(pool: Split, n: int, rng: np.random.Generator) -> tuple[BoolArray, BoolArray]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from wcll.checks import IntArray, inverse_transition
+from wcll.checks import BoolArray, InputError, IntArray, inverse_transition
 from wcll.datasets import Dataset
-from wcll.labels import Belief
+from wcll.labels import Belief, to_mask, transition_from_pairs
+from wcll.labels.families import EstimatedTransition
+from wcll.labels.statistics import label_totals
 from wcll.labels.weights import resample, weights_of_marginal
 from wcll.losses import LOSSES, Context
 from wcll.running.containers import Clean, Declared, Ordinary, Task, Weak
 from wcll.running.sampling import Draw, draw_samples
+from wcll.streams import stream
 from wcll.suites.trial import Trial
+
+Estimate = Callable[[Trial], EstimatedTransition]
 
 
 def make_task(trial: Trial, dataset: Dataset) -> Task:
@@ -35,26 +41,55 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
         test=Clean(torch.as_tensor(draw.test.x), draw.test.y.copy()),
         limit=Ordinary(train.x, y[used]) if trial.ordinary else None,
         judge=_judge(trial, draw),
-        declared=Declared(draw.sizes, draw.transition),
+        declared=Declared(draw.sizes, draw.transition, _of_pairs(trial, draw)),
         scale=dataset.scale,
         data={"fingerprint": dataset.fingerprint, "official": dataset.official, "stamp": dataset.stamp},
     )
 
 
-def loss_context(trial: Trial, labels: IntArray, declared: Declared) -> Context:
-    """What the loss of a trial is told: what its labels tell, and what the trial says is declared."""
-    totals = np.bincount(labels, minlength=len(declared.sizes)).astype(np.float64)
-    belief = Belief.of(declared.transition if trial.assume == "true" else trial.assume, totals)
+def loss_context(
+    trial: Trial, labels: IntArray | BoolArray, declared: Declared, estimate: Estimate | None = None
+) -> Context:
+    """What the loss of a trial is told: what its labels tell, and what the trial says is declared.
+
+    ``estimate`` makes a Q that takes more than label counts, if the trial assumes one.
+    """
+    belief = own_belief(trial, labels, declared, estimate)
     weights = None
     if trial.weighting is not None:
         given = {name: getattr(trial, name) for name in ("pi", "bias", "beta")}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         options |= {"sizes": declared.sizes, "random_state": trial.seed}
-        weights = weights_of_marginal(trial.weighting, belief.marginal, float(totals.sum()), **options)
+        weights = weights_of_marginal(trial.weighting, belief.marginal, float(len(labels)), **options)
     return LOSSES[trial.loss].told(belief.with_weights(weights))
 
 
-def _resampled_rows(trial: Trial, y: IntArray, ybar: IntArray) -> IntArray:
+def own_belief(
+    trial: Trial, labels: IntArray | BoolArray, declared: Declared, estimate: Estimate | None = None
+) -> Belief:
+    """What a trial assumes of Q, as its labels, and what is declared, tell it."""
+    known: dict[str, Any] = {"true": declared.transition, "pairs": declared.of_pairs}
+    told = known.get(trial.assume, trial.assume)
+    if trial.assume in ("repeated", "model"):
+        assert estimate is not None
+        told = estimate(trial)
+    return Belief.of(told, label_totals(labels, len(declared.sizes), np.ones(len(labels))))
+
+
+def _of_pairs(trial: Trial, draw: Draw) -> EstimatedTransition | None:
+    """Q by the true classes of a few training samples, which were drawn once and for all; each label counts."""
+    if trial.pairs is None:
+        return None
+    k, rows = len(draw.sizes), draw.train.rows
+    if trial.pairs > len(rows):
+        raise InputError("pairs", f"at most the {len(rows)} training samples", trial.pairs)
+    mask = to_mask(draw.train.ybar, k)
+    some = stream(trial.seed, "labels", "pairs").permutation(len(rows))[: trial.pairs]
+    sample, label = np.nonzero(mask[some])
+    return transition_from_pairs(draw.pool.y[rows[some]][sample], label, k, totals=mask.sum(axis=0))
+
+
+def _resampled_rows(trial: Trial, y: IntArray, ybar: IntArray | BoolArray) -> IntArray:
     """Which training samples are used, and how often."""
     every = np.arange(len(y))
     if trial.resample is None:
@@ -65,8 +100,10 @@ def _resampled_rows(trial: Trial, y: IntArray, ybar: IntArray) -> IntArray:
     return rows
 
 
-def _judge(trial: Trial, draw: Draw) -> Belief:
+def _judge(trial: Trial, draw: Draw) -> Belief | None:
     """What selection is told, from the labels as they were drawn: held-out ones are not resampled."""
+    if trial.judge == "own":
+        return None
     if trial.judge == "true":
         return Belief.true(draw.transition, draw.shares)
-    return Belief.of(trial.judge, np.bincount(draw.train.ybar, minlength=len(draw.sizes)))
+    return Belief.of(trial.judge, label_totals(draw.train.ybar, len(draw.sizes), np.ones(len(draw.train.ybar))))

@@ -7,22 +7,27 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, InputTypeError, IntArray
+from wcll.checks import BoolArray, InputError, InputTypeError, IntArray
 from wcll.evaluation import checkpoints
 from wcll.evaluation.confusion import tables_of
+from wcll.labels import Belief
 from wcll.losses import LOSSES, Targets
 from wcll.losses.softmax import softmax
 from wcll.running.containers import Ordinary, View, Weak
+from wcll.running.estimates import estimate_of
 from wcll.running.plan import Job
-from wcll.running.task import loss_context
+from wcll.running.task import loss_context, own_belief
+from wcll.streams import stream
 from wcll.suites.settings import Role
 from wcll.suites.trial import Trial
 from wcll.training import Engine, Observer, RunGroup, RunLoss, Standard, Training, make_engine
 from wcll.training import train as run_epochs
 
+CPU = torch.device("cpu")
 IMAGES_AT_ONCE = 2  #: networks for images that are tried out at a time: a few samples may be gigabytes in them
 Progress = Callable[[int], None]  #: told how many epochs of runs were just done
 Seen = tuple[Job, View]  #: runs, and all that their training may see
@@ -32,6 +37,7 @@ Seen = tuple[Job, View]  #: runs, and all that their training may see
 class Recording:
     """What a stack of runs leaves behind; axes are (runs, ...), of lists (epochs, runs, ...)."""
 
+    judges: list[Belief]  #: by which each run is judged
     parameters: dict[str, Tensor] = field(default_factory=dict)  #: at the end, (runs, ...)
     losses: list[Tensor] = field(default_factory=list)  #: of the last batch of every epoch
     #: Of the unlabelled test images, one byte each, after those epochs that are looked at (``Trial.looked_at``).
@@ -67,9 +73,9 @@ def train(
     will be in all, if that is known. What ``saves`` ends early has fewer epochs.
     """
     epochs, runs = jobs[0][0].first.epochs, sum(len(job.trials) for job, _ in jobs)
-    groups = [run_group(*seen).head(samples) for seen in jobs]
+    groups = [run_group(*seen, device).head(samples) for seen in jobs]
     engine = make_engine(groups, replace(training_of(*jobs[0], device), planned=planned), plain=plain)
-    recorders = [_Recorder(engine, i, view, job.first) for i, (job, view) in enumerate(jobs)]
+    recorders = [_Recorder(engine, i, view, job) for i, (job, view) in enumerate(jobs)]
     recordings = [recorder.recording for recorder in recorders]
     if saves:
         saves.load(engine, recordings, device)
@@ -87,7 +93,7 @@ def try_out(job: Job, view: View, device: torch.device) -> None:
     """One step of every run on a few samples, so that settings that cannot work fail now; nothing of it is kept."""
     try:
         for part in job.cut(IMAGES_AT_ONCE) if job.image else [job]:
-            engine = make_engine([run_group(part, view).head(8)], training_of(part, view, device), plain=True)
+            engine = make_engine([run_group(part, view, device).head(8)], training_of(part, view, device), plain=True)
             engine.run_epoch()
             engine.predict(0, engine.prepare(view.unlabelled[:2]))
     except InputError:
@@ -100,17 +106,20 @@ def try_out(job: Job, view: View, device: torch.device) -> None:
 class _Recorder:
     """Looks at the runs of one job after its epochs; on a GPU nothing waits for what it sees."""
 
-    def __init__(self, engine: Engine, index: int, view: View, trial: Trial) -> None:
+    def __init__(self, engine: Engine, index: int, view: View, job: Job) -> None:
+        trial, device = job.first, engine.training.device
         self.index, self.n_classes, self.held_out = index, view.n_classes, view.valid is not None
-        self.recording = Recording()
+        self.recording = Recording(judges=_judges(job, view, device))
         self.looked_at, self.compared = set(trial.looked_at), set(checkpoints(trial.epochs))
         self.test = engine.prepare(view.unlabelled)
         if view.valid is not None:
-            device = engine.training.device
             self.valid = engine.prepare(view.valid.x)
-            self.ybar = torch.as_tensor(view.valid.ybar, device=device)
-            matrix = torch.as_tensor(view.judge.transition, dtype=torch.float64, device=device)
-            self.likelihood = matrix.T[self.ybar]  # Q[:, ybar]: (n, k)
+            self.ybar = torch.as_tensor(_one_each(view.valid.ybar, trial.seed), device=device)
+            labels = torch.as_tensor(view.valid.ybar, device=device)
+            judges = self.recording.judges if view.judge is None else self.recording.judges[:1]
+            matrices = [torch.as_tensor(one.transition, dtype=torch.float64, device=device) for one in judges]
+            each = [_likelihood(labels, matrix) for matrix in matrices]
+            self.likelihood = torch.stack(each) if view.judge is None else each[0]
 
     def __call__(self, engine: Engine) -> None:
         """Record what the runs predict now."""
@@ -142,16 +151,16 @@ def training_of(job: Job, view: View, device: torch.device) -> Training:
     )
 
 
-def run_group(job: Job, view: View) -> RunGroup:
+def run_group(job: Job, view: View, device: torch.device = CPU) -> RunGroup:
     """The runs of a job as engines take them."""
     labels = _labels(view.data, job.first)
     targets = Targets.of(torch.as_tensor(labels), view.n_classes)
-    losses, rates, x = list(_run_losses(job, view, labels)), [trial.lr for trial in job.trials], view.data.x
+    losses, rates, x = list(_run_losses(job, view, labels, device)), [trial.lr for trial in job.trials], view.data.x
     standard = Standard.of(x, view.scale) if job.first.normalise else None  # of what is learnt from, and nothing else
     return RunGroup(x, targets, job.first.seed, rates, losses, standard)
 
 
-def _labels(data: Weak | Ordinary, trial: Trial) -> IntArray:
+def _labels(data: Weak | Ordinary, trial: Trial) -> IntArray | BoolArray:
     """The labels that a loss may see: true ones only for the upper limit."""
     if isinstance(data, Weak) and not trial.ordinary:
         return data.ybar
@@ -161,19 +170,43 @@ def _labels(data: Weak | Ordinary, trial: Trial) -> IntArray:
     raise InputTypeError("data", f"{kind} labels for loss {trial.loss!r}", type(data).__name__)
 
 
-def _run_losses(job: Job, view: View, labels: IntArray) -> Iterator[RunLoss]:
+def _run_losses(job: Job, view: View, labels: IntArray | BoolArray, device: torch.device) -> Iterator[RunLoss]:
     """Runs beside each other that differ in their rate alone share one evaluation of the loss."""
     stop = 0
     for _, same in groupby(job.trials, key=lambda trial: replace(trial, lr=1.0).of_role(Role.OWN)):
         trials = list(same)
         start, stop = stop, stop + len(trials)
-        context = loss_context(trials[0], labels, view.declared)
+        context = loss_context(trials[0], labels, view.declared, estimate_of(view, device))
         yield RunLoss(LOSSES[trials[0].loss], trials[0].loss_options, context, start, stop)
+
+
+def _judges(job: Job, view: View, device: torch.device) -> list[Belief]:
+    """By which Q each run is judged: all by the task's, or each by its own."""
+    if view.judge is not None:
+        return [view.judge] * len(job.trials)
+    labels, estimate = _labels(view.data, job.first), estimate_of(view, device)
+    return [own_belief(trial, labels, view.declared, estimate) for trial in job.trials]
+
+
+def _one_each(labels: IntArray | BoolArray, seed: int) -> IntArray:
+    """One of the labels of every sample, by chance: such labels follow the inclusion shares, and are independent."""
+    if labels.ndim == 1:
+        return labels.astype(np.int64)
+    chance = stream(seed, "validation", "one").random(labels.shape)
+    chosen: IntArray = np.where(labels, chance, -1.0).argmax(axis=1)
+    return chosen
+
+
+def _likelihood(labels: Tensor, matrix: Tensor) -> Tensor:
+    """How likely each class makes the labels of each sample, (n, k): Q[y, ybar], or the product over several."""
+    if labels.ndim == 1:
+        return matrix.T[labels]
+    return torch.exp(labels.double() @ matrix.clamp_min(torch.finfo(torch.float64).tiny).log().T)
 
 
 def _held_out_scores(logits: Tensor, likelihood: Tensor) -> Tensor:
     """For each run the mean of log (pQ)_ybar over the held-out labels, and its standard error: (runs, 2)."""
     chance = (softmax(logits.double()) * likelihood).sum(-1)
     score = chance.clamp_min(torch.finfo(torch.float64).tiny).log()
-    error = score.std(-1, correction=0) / len(likelihood) ** 0.5
+    error = score.std(-1, correction=0) / likelihood.shape[-2] ** 0.5
     return torch.stack([score.mean(-1), error], -1)

@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from wcll.checks import InputError, choice
+import numpy as np
+
+from wcll.checks import FloatArray, InputError, choice, numeric, transition_matrix
+from wcll.datasets.arrays import read_array
+from wcll.datasets.folders import data_folders
 from wcll.labels.families import told_by_counts
 from wcll.losses import LOSSES
 from wcll.models import MODELS
@@ -47,11 +52,13 @@ IMBALANCES = ("eq6", "long-tailed", "step", "shares", "none")
 BY_LABEL = ("ybar", "ybar-inverse")  #: what is imbalanced where samples are kept by their complementary labels
 IMBALANCED = ("y", "selector", *BY_LABEL)
 BELIEFS = (*told_by_counts(), "true")
+ESTIMATES = ("repeated", "model", "pairs")  #: Qs that a loss may be told which take more than label counts
 RESAMPLINGS = ("over", "under", "over-by-y", "under-by-y")
 OPTIMISERS = ("adam",)
 EVALUATED = ("epochs", "checkpoints")  #: when test and held-out samples are looked at: every time, or where it counts
 DTYPES = ("float32", "float64")
 NORMALISED = ("standard",)  #: every channel's mean and standard deviation over the training samples
+ROUNDED = 1e-2  #: how far from 1 rows of a printed Q may sum
 LARGEST = 10**6  #: no rate, decay or ratio is larger, and no count a thousand times larger
 
 
@@ -108,6 +115,28 @@ def shares(key: str, value: Any) -> tuple[float, ...]:
     return tuple(round(part / sum(parts), 12) for part in parts)
 
 
+def matrix(key: str, value: Any) -> tuple[tuple[float, ...], ...]:
+    """Q as rows of chances, or read from a file: ``"file.npy"``, or ``"file.npz:name"`` for one of several arrays.
+
+    Rows that sum to 1 but for the rounding of printed numbers are rescaled. What counts is what is in it: the rows are
+    part of a run's key, and where they were read from is not.
+    """
+    rows = numeric(key, _read_matrix(key, value) if isinstance(value, str) else value)
+    sums = rows.sum(axis=-1, keepdims=True) if rows.ndim == 2 else np.ones(1)
+    rows = transition_matrix(rows / sums if (np.abs(sums - 1) < ROUNDED).all() else rows)
+    return tuple(tuple(float(chance) for chance in row) for row in rows)
+
+
+def _read_matrix(key: str, value: str) -> FloatArray:
+    """From a file, which is looked for here and in the folders of data."""
+    name, _, array = value.partition(":")
+    places = [folder / name for folder in (Path(), *data_folders(None))]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise InputError(key, "rows of chances, or a file of them, here or in a folder of data", repr(value))
+    return numeric(key, read_array(path, array))
+
+
 def text(key: str, value: Any) -> str:
     """Text that is not empty."""
     if not isinstance(value, str) or not value:
@@ -124,6 +153,12 @@ def imbalance_of(key: str, value: Any) -> str | None:
     """The default, "y", is None: it leaves keys as they were before there was a choice."""
     name = choice(key, value, IMBALANCED)
     return None if name == "y" else name
+
+
+def labels_per_sample(key: str, value: Any) -> int | None:
+    """The default, 1, is None, likewise."""
+    number = whole(key, value)
+    return None if number == 1 else number
 
 
 def evaluate(key: str, value: Any) -> str | None:

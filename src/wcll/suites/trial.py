@@ -19,6 +19,9 @@ from wcll.models import MODELS, Family
 from wcll.suites import settings as read
 from wcll.suites.settings import BY_LABEL, Options, Role, Setting, setting
 
+#: What a loss may be told that others must find out.
+FACTS = ("the true Q", "the true classes of a few samples", "the selector's family", "the class sizes")
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -50,23 +53,29 @@ class Trial:
     #: What is imbalanced if not the true classes: the selector, or labels as kept.
     imbalance_of: str | None = setting(Role.DATA, read.imbalance_of, None)
     #: How complementary labels are drawn.
-    labels: str = setting(Role.DATA, read.one_of(*TRANSITIONS), "uniform")
+    labels: str = setting(Role.DATA, read.one_of(*TRANSITIONS, "matrix", "given"), "uniform")
+    #: Q itself, for labels = "matrix".
+    matrix: tuple[tuple[float, ...], ...] | None = setting(Role.DATA, read.matrix, None)
+    #: Different labels that every sample gets (default: one).
+    labels_per_sample: int | None = setting(Role.DATA, read.labels_per_sample, None)
     #: The share of labels that wrongly name the true class.
     noise: float = setting(Role.DATA, read.share, 0.0)
+    #: Training samples whose true class is known besides, for assume = "pairs".
+    pairs: int | None = setting(Role.DATA, read.whole, None)
     #: Held-out samples for selection, as a share of the training set.
     validation: float = setting(Role.DATA, read.share, 1 / 9)
     resample: str | None = setting(Role.DATA, read.one_of(*read.RESAMPLINGS), None, nullable=True)
     loss_options: Options = setting(Role.OWN, default=())
     loss_revision: int = setting(Role.OWN, default=1)
-    #: The Q that the loss is told: assumed uniform, recovered from counts, or the true one.
-    assume: str = setting(Role.OWN, read.one_of(*read.BELIEFS), "uniform", tunable=True)
+    #: The Q that the loss is told: assumed uniform, recovered from counts, estimated, or the true one.
+    assume: str = setting(Role.OWN, read.one_of(*read.BELIEFS, *read.ESTIMATES), "uniform", tunable=True)
     weights: str | None = setting(Role.OWN, read.one_of("auto", *WEIGHTINGS), "auto", tunable=True, nullable=True)
     #: Where the weights' pi comes from.
     pi: str = setting(Role.OWN, read.one_of(*PI_SOURCES), "recovered", tunable=True)
     bias: float | None = setting(Role.OWN, read.any_number, None, tunable=True)
     beta: float | None = setting(Role.OWN, read.share, None, tunable=True)
-    #: The Q that selection is told.
-    judge: str = setting(Role.DATA, read.one_of(*read.BELIEFS), "uniform")
+    #: The Q that selection is told: one for all runs, or each run's own, which its loss is told.
+    judge: str = setting(Role.DATA, read.one_of(*read.BELIEFS, "own"), "uniform")
     model: str = setting(Role.SHARED, read.model, "linear", tunable=True)
     model_options: Options = setting(Role.SHARED, default=())
     optimiser: str = setting(Role.SHARED, read.one_of(*read.OPTIMISERS), "adam")
@@ -100,6 +109,7 @@ class Trial:
 
     def _check_together(self) -> None:
         self._check_shares()
+        self._check_labels()
         if self.imbalance not in ("none", "shares") and self.p is None:
             raise InputError("p", f"a ratio for imbalance = {self.imbalance!r}", "none")
         if self.imbalance == "eq6" and not self.minority:
@@ -120,6 +130,31 @@ class Trial:
         spec = LOSSES[self.loss]
         if self.weights not in (None, "auto") and not spec.weighted:
             raise InputError("weights", f"none for loss {self.loss!r}, which is not a mean over samples", self.weights)
+
+    def _check_labels(self) -> None:
+        """What is said of labels fits together."""
+        if self.judge == "own" and self.ordinary:
+            remedy = "set another judge in this row"
+            raise InputError("judge", f"a family, as loss {self.loss!r} believes nothing of Q", "'own'", remedy)
+        if (self.matrix is None) == (self.labels == "matrix"):
+            expected, got = ("rows of chances for labels = 'matrix'", "none") if self.matrix is None else (
+                "none, or labels = 'matrix'", f"one beside labels = {self.labels!r}"
+            )  # fmt: skip
+            raise InputError("matrix", expected, got)
+        if (self.pairs is None) == (self.assume == "pairs"):
+            expected, got = ("a number for assume = 'pairs'", "none") if self.pairs is None else (
+                "none, or assume = 'pairs'", f"{self.pairs} beside assume = {self.assume!r}"
+            )  # fmt: skip
+            raise InputError("pairs", expected, got)
+        if self.labels_per_sample is None:
+            if self.assume == "repeated" and self.labels != "given":
+                raise InputError("labels_per_sample", "two or more for assume = 'repeated'", "one")
+            return
+        if not LOSSES[self.loss].several and not self.ordinary:
+            raise InputError("labels_per_sample", f"one for loss {self.loss!r}", self.labels_per_sample)
+        clashes = {"imbalance_of": self.imbalance_of in BY_LABEL, "resample": self.resample is not None}
+        for name in (name for name, clash in clashes.items() if clash):
+            raise InputError(name, "none for several labels a sample", repr(getattr(self, name)))
 
     def _check_shares(self) -> None:
         """Shares stand for themselves: a ratio or minority classes beside them, or two sizes of a test set, clash."""
@@ -157,17 +192,19 @@ class Trial:
     def told(self) -> list[str]:
         """What its loss is told that others must find out."""
         takes_q = "transition" in LOSSES[self.loss].context
-        sizes = ["the class sizes"] if self.weighting in BY_PI and self.pi == "declared" else []
+        sizes = [FACTS[-1]] if self.weighting in BY_PI and self.pi == "declared" else []
         return (_told_of_q(self.assume) if takes_q else []) + sizes
 
     @property
     def selection_told(self) -> list[str]:
         """What the choice of rates and epochs is told."""
-        return _told_of_q(self.judge)
+        return _told_of_q(self.assume if self.judge == "own" else self.judge)
 
     @property
     def selection_belief(self) -> str:
         """Where the Q of that choice comes from, in words."""
+        if self.judge == "own":
+            return "by each run's own Q"
         source: Source = "true" if self.judge == "true" else FAMILIES[self.judge].source
         return q_in_words(source, self.judge)
 
@@ -202,7 +239,9 @@ def read_setting(key: str, value: Any) -> Any:
 
 def _told_of_q(belief: str) -> list[str]:
     """What one is told who believes this of Q; uniform labels are what one assumes without a word."""
-    return {"uniform": [], "true": ["the true Q"]}.get(belief, ["the selector's family"])
+    of_q, pairs, family, _ = FACTS
+    told = {"uniform": [], "true": [of_q], "repeated": [], "model": [], "pairs": [pairs]}
+    return told.get(belief, [family])
 
 
 def key_of(config: Mapping[str, Any]) -> str:
