@@ -18,18 +18,31 @@ MOST_DIGITS = 640  #: of a label that is taken for a number; Python may refuse m
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Samples and their true labels, straight from files."""
+    """Samples and their labels, straight from files.
+
+    Where complementary labels are given, they are what is learned from: true labels are for evaluation only, and need
+    not be known.
+    """
 
     x: NDArray[Any]  #: uint8 images (n, h, w) or (n, c, h, w), or float features (n, d)
-    y: IntArray  #: (n,) class indices
+    y: IntArray  #: (n,) true labels as class indices; -1: not known
     groups: NDArray[Any] | None = None  #: (n,) samples of one group must stay on one side of a split
+    #: complementary labels that are given: (n,) class indices if every sample has exactly one, else a mask (n, k) of
+    #: the classes that are ruled out, at least one and not all a row; None: there are none
+    ybar: IntArray | BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def known(self) -> bool:
+        """Whether every true label is."""
+        return bool((self.y >= 0).all())
+
     def take(self, which: IntArray | BoolArray) -> Split:
         """Some of the samples."""
-        return Split(self.x[which], self.y[which], None if self.groups is None else self.groups[which])
+        groups = None if self.groups is None else self.groups[which]
+        return Split(self.x[which], self.y[which], groups, None if self.ybar is None else self.ybar[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +57,7 @@ class Content:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Images or features with true labels, and where they came from."""
+    """Images or features with their labels, and where they came from."""
 
     name: str
     classes: tuple[str, ...]
@@ -52,12 +65,13 @@ class Dataset:
     test: Split | None  #: None: there is no official test split
     scale: float  #: ``x / scale`` lies in [0, 1]; 1 for features, which are taken as they are
     official: bool  #: every file was found to be the official one
-    fingerprint: str  #: of the arrays x and y of both splits: results say with it which data they saw
+    fingerprint: str  #: of x, y and ybar (if given) of both splits: results say with it which data they saw
     place: str  #: the folder or file, or the package that brings the data
     stamp: str = ""  #: of what the files hold that were read: they may change under the same name
 
     def only(self, classes: Sequence[int]) -> Dataset:
-        """Some of the classes, renumbered in the given order."""
+        """Some of the classes, renumbered in the given order; samples are chosen by their true labels."""
+        self._check_choice(classes)
         wanted = np.asarray(classes)
         known = wanted.ndim == 1 and wanted.dtype.kind in "iu" and np.isin(wanted, np.arange(len(self.classes))).all()
         if not known or len(wanted) == 0 or len(np.unique(wanted)) != len(wanted):
@@ -68,6 +82,16 @@ class Dataset:
         test = None if self.test is None else _renumbered(self.test, number)
         names = tuple(self.classes[k] for k in wanted)
         return replace(self, classes=names, train=train, test=test, fingerprint=fingerprint(train, test))
+
+    def _check_choice(self, classes: Sequence[int]) -> None:
+        """Fail where samples cannot be chosen by their true labels, or their given labels would be lost."""
+        splits = [split for split in (self.train, self.test) if split is not None]
+        if any(split.ybar is not None for split in splits):
+            expected = f"all classes of dataset {self.name!r}, whose complementary labels are given"
+            lost = "labels of classes that are left out would lose their meaning"
+            raise InputError("classes", expected, list(classes), lost)
+        if unknown := sum(int((split.y < 0).sum()) for split in splits):
+            raise InputError("classes", f"true labels of every sample in dataset {self.name!r}", f"{unknown} without")
 
     def reduced(self, pixels: int) -> Dataset:
         """Square images with so many pixels a side, each the mean of a block of pixels."""
@@ -83,10 +107,11 @@ def dataset(name: str, content: Content, official: bool, place: str) -> Dataset:
 
 
 def fingerprint(train: Split, test: Split | None) -> str:
-    """A short digest of samples and labels: the same for the same arrays, wherever they lie."""
+    """A short digest of samples and labels, true and given: the same for the same arrays, wherever they lie."""
     hasher = blake2b(digest_size=8)
     for split in (train, test):
-        for array in () if split is None else (split.x, split.y):
+        arrays = () if split is None else (split.x, split.y, split.ybar)
+        for array in (array for array in arrays if array is not None):
             hasher.update(f"{array.dtype.str} {array.shape};".encode())
             hasher.update(np.ascontiguousarray(array).data)
         hasher.update(b"|")
