@@ -206,7 +206,7 @@ WHOLE = {"x.npy": in_npy(np.eye(4)), "y.npy": in_npy(np.array([0, 1, 2, 1]))}
 
 
 @pytest.mark.parametrize("claim", HEADERS)
-@pytest.mark.parametrize("member", ["x.npy", "y.npy", "classes.npy"])
+@pytest.mark.parametrize("member", ["x.npy", "y.npy", "ybar.npy", "classes.npy"])
 def test_headers_that_claim_too_much(tmp_path, claim, member):
     path = zipped(tmp_path / "a.npz", {**WHOLE, member: HEADERS[claim] + bytes(100)})
     assert f"{path}: expected " in error(path)

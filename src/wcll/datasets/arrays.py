@@ -1,4 +1,4 @@
-"""A user's own arrays in an ``.npz`` file: x and y; if there are any, also x_test, y_test, classes and groups."""
+"""A user's own arrays in an ``.npz`` file: x and y or ybar; if there are any, also x_test, y_test, classes, groups."""
 
 from __future__ import annotations
 
@@ -9,20 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import InputError, IntArray
+from wcll.checks import BoolArray, InputError, IntArray
 from wcll.datasets.base import Content, Split, check_names, in_order, some_names
+from wcll.datasets.given import PAIR, Source, check_classes, from_mask, from_pairs
 from wcll.datasets.npy import read_npy
 from wcll.memory import check_memory
 from wcll.reading import check_file
 
-REQUIRED, OPTIONAL = ("x", "y"), ("x_test", "y_test", "classes", "groups")
+REQUIRED, OPTIONAL = ("x", "y"), ("ybar", "x_test", "y_test", "classes", "groups")
+LABELS = ("y", "y_test", "ybar")
+UNKNOWN = -2  #: in place of a class index
 WHOLE = "a whole .npz file of numbers or text"
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def read_arrays(path: Path) -> Content:
-    """Images in uint8 or features; labels as names, as class indices, or (without ``classes``) as any whole numbers."""
+    """Images in uint8 or features; labels as names, as class indices, or (without ``classes``) as any whole numbers.
+
+    Complementary labels may be given in ``ybar``: (n,), or (n, m) for several a sample, of which -1 or an empty text is
+    none; or a boolean mask (n, k) of the classes that are ruled out. Then ``y``, which is for evaluation only, may be
+    missing, in whole or (likewise -1 or an empty text) in part.
+    """
     arrays = _load(path)
     tests = [name for name in ("x_test", "y_test") if name in arrays]
     if len(tests) == 1:
@@ -30,9 +38,10 @@ def read_arrays(path: Path) -> Content:
     for name in arrays:
         if name.startswith("x"):
             arrays[name] = _samples(path, name, arrays[name])
-    classes, indices = _labels(path, arrays)
-    train = _split(path, arrays, indices, "")
-    test = _split(path, arrays, indices, "_test") if tests else None
+    _check_labels(path, arrays)
+    classes = _classes(path, arrays)
+    train = _split(path, arrays, classes, "")
+    test = _split(path, arrays, classes, "_test") if tests else None
     if test is not None and (test.x.shape[1:], test.x.dtype) != (train.x.shape[1:], train.x.dtype):
         expected = f"x_test of shape {('n', *train.x.shape[1:])} and type {train.x.dtype}, as x"
         raise InputError(str(path), expected, f"{test.x.shape} and {test.x.dtype}")
@@ -68,7 +77,7 @@ def _load(path: Path) -> Arrays:
         raise
     except Exception as error:  # a damaged archive fails in many ways
         raise InputError(str(path), WHOLE, str(error) or type(error).__name__) from None
-    if missing := [name for name in REQUIRED if name not in arrays]:
+    if missing := [name for name in REQUIRED if name not in arrays and not (name == "y" and "ybar" in arrays)]:
         raise InputError(str(path), "arrays x and y", f"no {' and no '.join(missing)}")
     return arrays
 
@@ -101,37 +110,90 @@ def _samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
     return numbers
 
 
-def _labels(path: Path, arrays: Arrays) -> tuple[tuple[str, ...], dict[str, IntArray]]:
-    """Names of classes, and labels as their indices."""
-    found: Arrays = {name: arrays[name] for name in ("y", "y_test") if name in arrays}
-    for name, y in found.items():
-        if y.ndim != 1 or y.dtype.kind not in "iuU":
+def _check_labels(path: Path, arrays: Arrays) -> None:
+    """Fail unless labels are of a kind and shape that can be labels."""
+    for name in ("y", "y_test"):
+        y = arrays.get(name)
+        if y is not None and (y.ndim != 1 or y.dtype.kind not in "iuU"):
             raise InputError(str(path), f"{name} of whole numbers or text, shape (n,)", f"{y.dtype}, shape {y.shape}")
-    if "classes" not in arrays:
-        classes = in_order([str(label) for y in found.values() for label in np.unique(y)])
+    ybar = arrays.get("ybar")
+    if ybar is None:
+        return
+    listed = ybar.dtype.kind in "iuU" and ybar.ndim in (1, 2)
+    if not (listed or _is_mask(ybar)):
+        expected = "ybar of whole numbers or text, shape (n,) or (n, m), or a mask of type bool, shape (n, k)"
+        raise InputError(str(path), expected, f"{ybar.dtype}, shape {ybar.shape}")
+    if len(ybar) != len(arrays["x"]):
+        raise InputError(str(path), f"{len(arrays['x'])} rows in ybar, one a sample of x", f"shape {ybar.shape}")
+
+
+def _classes(path: Path, arrays: Arrays) -> tuple[str, ...]:
+    """Names of classes: those in ``classes``, else every label, sorted; columns of a mask are numbered."""
+    ybar = arrays.get("ybar")
+    if "classes" in arrays:
+        classes = tuple(map(str, arrays["classes"].ravel()))
         check_names(path, classes)
-        return classes, {name: _indices(path, name, y, classes) for name, y in found.items()}
-    classes = tuple(map(str, arrays["classes"].ravel()))
-    check_names(path, classes)
-    if len(set(classes)) != len(classes):
-        raise InputError(str(path), "different names in classes", some_names(classes))
-    positions = tuple(map(str, range(len(classes))))
-    names = {name: classes if y.dtype.kind == "U" else positions for name, y in found.items()}
-    return classes, {name: _indices(path, name, y, names[name]) for name, y in found.items()}
+        if len(set(classes)) != len(classes):
+            raise InputError(str(path), "different names in classes", some_names(classes))
+    elif ybar is not None and _is_mask(ybar):
+        classes = tuple(map(str, range(ybar.shape[1])))
+    else:
+        found = [arrays[name] for name in LABELS if name in arrays]
+        classes = in_order([str(label) for y in found for label in np.unique(y) if ybar is None or not _is_none(label)])
+        check_names(path, classes)
+    if ybar is not None:
+        check_classes(path, classes)
+    return classes
 
 
-def _indices(path: Path, name: str, y: NDArray[Any], labels: tuple[str, ...]) -> IntArray:
+def _is_mask(ybar: NDArray[Any]) -> bool:
+    return ybar.dtype == bool and ybar.ndim == 2
+
+
+def _is_none(label: Any) -> bool:
+    """Whether it stands, in a file with ybar, for a label that is not there."""
+    return bool(label == ("" if isinstance(label, str) else -1))
+
+
+def _indices(path: Path, arrays: Arrays, name: str, classes: tuple[str, ...]) -> IntArray:
+    """Labels as class indices; beside ybar, -1 for those that are not there (of test samples all must be)."""
+    y = arrays[name]
+    is_position = "classes" in arrays and y.dtype.kind != "U"
+    labels = tuple(map(str, range(len(classes)))) if is_position else classes
     number = {label: k for k, label in enumerate(labels)}
     values, inverse = np.unique(y, return_inverse=True)
-    if unknown := [str(value) for value in values if str(value) not in number]:
-        raise InputError(str(path), f"labels in {name} among {some_names(labels)}", unknown[0])
-    return np.array([number[str(value)] for value in values], np.int64)[inverse]
+    inverse = inverse.reshape(y.shape)
+    optional = "ybar" in arrays and name != "y_test"
+    found = [-1 if optional and _is_none(value) else number.get(str(value), UNKNOWN) for value in values]
+    if UNKNOWN in found:
+        first = found.index(UNKNOWN)
+        got = f"{str(values[first]) or 'an empty one'} in sample {np.argwhere(inverse == first)[0][0]}"
+        raise InputError(str(path), f"labels in {name} among {some_names(labels)}", got)
+    return np.array(found, np.int64)[inverse]
 
 
-def _split(path: Path, arrays: Arrays, indices: dict[str, IntArray], suffix: str) -> Split:
-    x, y = arrays[f"x{suffix}"], indices[f"y{suffix}"]
+def _ybar(path: Path, arrays: Arrays, classes: tuple[str, ...]) -> IntArray | BoolArray:
+    ybar = arrays["ybar"]
+    is_listed = ybar.ndim == 2 and ybar.dtype.kind in "iu"
+    source = Source(path, "ybar", remedy="a mask is of type bool" if is_listed else "")
+    n, k = len(ybar), len(classes)
+    if _is_mask(ybar):
+        if ybar.shape[1] != k:
+            raise InputError(str(path), f"a mask ybar of {k} columns, one a class", f"shape {ybar.shape}")
+        return from_mask(source, ybar)
+    if is_listed and ybar.shape[1] == k > 2 and np.isin(ybar, (0, 1)).all():
+        raise InputError(str(path), "class indices in ybar, or a mask of type bool", f"0 and 1 of type {ybar.dtype}")
+    check_memory(str(path), f"{ybar.size} labels in ybar", PAIR * ybar.size)
+    labels = _indices(path, arrays, "ybar", classes).reshape(n, -1)
+    rows, columns = np.nonzero(labels >= 0)
+    return from_pairs(source, (n, k), rows, labels[rows, columns])
+
+
+def _split(path: Path, arrays: Arrays, classes: tuple[str, ...], suffix: str) -> Split:
+    x, name = arrays[f"x{suffix}"], f"y{suffix}"
+    y = _indices(path, arrays, name, classes) if name in arrays else np.full(len(x), -1, np.int64)
     groups = None if suffix else arrays.get("groups")
     for name, array in ((f"y{suffix}", y), ("groups", groups)):
         if array is not None and array.shape != (len(x),):
             raise InputError(str(path), f"{len(x)} values in {name}, one a sample of x{suffix}", f"shape {array.shape}")
-    return Split(x, y, groups)
+    return Split(x, y, groups, _ybar(path, arrays, classes) if "ybar" in arrays and not suffix else None)
