@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiny_data import write_npz
+from tiny_data import write_manifest, write_npz
 from wcll.checks import InputError
 from wcll.datasets import Dataset, Split, load_dataset
 from wcll.datasets.base import fingerprint
@@ -356,3 +356,82 @@ def test_the_order_of_label_columns_says_nothing(mask, order):
         other = loaded(Path(folder, "b.npz"), x=x, ybar=listed[:, columns], classes=classes)
     assert one.fingerprint == other.fingerprint
     assert one.train.ybar.tolist() == other.train.ybar.tolist()
+
+
+# Folders of images.
+
+
+def write_table(folder, table):
+    write_manifest(folder, labels=("a", "b", "c"))
+    for other, own in (("a/0.png", "0.png"), ("b/1.png", "1.png"), ("c/2.png", "2.png")):
+        (folder / other).rename(folder / own)
+    (folder / "manifest.csv").write_text(table)
+    return str(folder)
+
+
+def test_a_table_of_labels_that_are_ruled_out(tmp_path):
+    data = load_dataset(write_table(tmp_path / "own", "path,not_label\n0.png,dog\n1.png,cat\n2.png,eel\n"))
+    assert data.classes == ("cat", "dog", "eel")
+    assert data.train.ybar.tolist() == [1, 0, 2]
+    assert data.train.ybar.dtype == np.int64
+    assert data.train.y.tolist() == [-1, -1, -1]
+    assert (data.test, data.train.groups) == (None, None)
+
+
+def test_a_table_with_several_labels_a_row(tmp_path):
+    table = "case,not_label,path,label\np,10|9,0.png,\np, 9 | 9|,1.png,2\nq,2,2.png,\n"
+    data = load_dataset(write_table(tmp_path / "own", table))
+    assert data.classes == ("2", "9", "10")
+    assert data.train.ybar.tolist() == [[False, True, True], [False, True, False], [True, False, False]]
+    assert data.train.y.tolist() == [-1, 0, -1]
+    assert data.train.groups.tolist() == ["p", "p", "q"]
+
+
+def test_names_of_a_table_are_compared_without_blanks(tmp_path):
+    table = "path,label,not_label\n0.png, a,b \n1.png,b, a | c\n2.png,,b\n"
+    data = load_dataset(write_table(tmp_path / "own", table))
+    assert data.classes == ("a", "b", "c")
+    assert data.train.y.tolist() == [0, 1, -1]
+
+
+def test_a_registered_set_may_have_given_labels(tmp_path):
+    write_manifest(tmp_path / "ddsm", not_label=["cancer", "benign", "cancer|normal"])
+    data = load_dataset("ddsm", tmp_path)
+    assert data.train.ybar.tolist() == [[False, False, True], [False, True, False], [True, False, True]]
+    assert data.train.y.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("path,not_label\n0.png,a\n1.png,\n", "expected a not_label in every row, got an empty one in row 2"),
+        ("path,not_label\n0.png,a\n1.png\n", "expected a not_label in every row, got an empty one in row 2"),
+        (
+            "path,not_label\n0.png,a\n1.png,b\n2.png, | \n",
+            "expected at least one label of every sample in not_label, got none of row 3",
+        ),
+        ("path,not_label\n0.png,a\n1.png,a\n", "expected labels of at least two classes, got a"),
+        (
+            "path,not_label\n0.png,a|c\n1.png,b|a|c\n",
+            "expected a class that not_label does not rule out, got all 3 ruled out of row 2",
+        ),
+        ("path,not_label,not_label\n0.png,a,b\n", "expected one column not_label, got 2; rename the others"),
+        ("path,not_label,case\n0.png,a,\n", "expected a case in every row, got an empty one in row 1"),
+        ("path,not_label\n0.png,a\0\n", "expected text, got a NUL in the not_label of row 1"),
+        ("not_label\na\n", "expected columns path and label, got not_label"),
+        ("path,not_label\n", "expected at least one row, got none"),
+    ],
+)
+def test_bad_tables(tmp_path, table, message):
+    folder = write_table(tmp_path / "own", table)
+    with pytest.raises(InputError) as caught:
+        load_dataset(folder)
+    assert str(caught.value) == f"{tmp_path / 'own' / 'manifest.csv'}: {message}"
+
+
+def test_names_that_a_registered_set_does_not_have(tmp_path):
+    folder = write_manifest(tmp_path / "ddsm", not_label=["cancer", "benign|norml", "cancer|normal"])
+    with pytest.raises(InputError) as caught:
+        load_dataset("ddsm", tmp_path)
+    expected = "expected labels among normal, benign, cancer, got 'norml' for cancer/1.png"
+    assert str(caught.value) == f"{folder / 'manifest.csv'}: {expected}"

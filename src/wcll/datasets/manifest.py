@@ -1,17 +1,18 @@
-"""A folder of images with a table ``manifest.csv``: columns path and label, and case where images belong together."""
+"""A folder of images with a table ``manifest.csv``: path, label or not_label, and case (of what belongs together)."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from wcll.checks import InputError
+from wcll.checks import BoolArray, InputError, IntArray
 from wcll.datasets.base import Content, Split, in_order, some_names
 from wcll.datasets.entries import DATASETS, Counts, DatasetSpec
+from wcll.datasets.given import Source, check_classes, from_pairs
 from wcll.datasets.images import read_images
 from wcll.datasets.tables import check_table, text_array
 
@@ -19,19 +20,42 @@ MANIFEST = "manifest.csv"
 
 
 def read_manifest(folder: Path, classes: Sequence[str] | None = None) -> Content:
-    """All images of the table; without ``classes``, its labels sorted (as numbers if all are)."""
+    """All images of the table; without ``classes``, its labels sorted (as numbers if all are).
+
+    Complementary labels may be given in a column not_label, several of an image with ``|`` between them. A label, which
+    is then for evaluation only, may be missing.
+    """
     path = folder / MANIFEST
     rows = _rows(path)
-    labels = [row["label"] for row in rows]
-    names = tuple(classes) if classes is not None else in_order(labels)
+    given = "not_label" in rows[0]
+    ruled_out = [_parts(row["not_label"]) if given else [] for row in rows]
+    labels = [row.get("label", "") for row in rows]
+    labels = [label.strip() for label in labels] if given else labels
+    named = [[*filter(None, [label]), *parts] for label, parts in zip(labels, ruled_out, strict=True)]
+    names = tuple(classes) if classes is not None else in_order([name for some in named for name in some])
     number = {name: k for k, name in enumerate(names)}
-    if unknown := [i for i, label in enumerate(labels) if label not in number]:
-        got = f"{labels[unknown[0]]!r} for {rows[unknown[0]]['path']}"
-        raise InputError(str(path), f"labels among {some_names(names)}", got)
+    if unknown := [
+        (name, row["path"]) for some, row in zip(named, rows, strict=True) for name in some if name not in number
+    ]:
+        raise InputError(str(path), f"labels among {some_names(names)}", "{!r} for {}".format(*unknown[0]))
+    ybar = _ybar(path, ruled_out, number) if given else None
     paths = _images(folder, rows)
     groups = text_array(path, [row["case"] for row in rows]) if "case" in rows[0] else None
-    y = np.array([number[label] for label in labels], np.int64)
-    return Content(names, Split(read_images(paths), y, groups), None)
+    y = np.array([number.get(label, -1) for label in labels], np.int64)
+    return Content(names, Split(read_images(paths), y, groups, ybar), None)
+
+
+def _parts(cell: str) -> list[str]:
+    """The names in a cell."""
+    return [part.strip() for part in cell.split("|") if part.strip()]
+
+
+def _ybar(path: Path, ruled_out: Sequence[Sequence[str]], number: Mapping[str, int]) -> IntArray | BoolArray:
+    check_classes(path, tuple(number))
+    rows = np.repeat(np.arange(len(ruled_out)), [len(parts) for parts in ruled_out])
+    labels = np.array([number[name] for parts in ruled_out for name in parts], np.int64)
+    source = Source(path, "not_label", lambda i: f"row {i + 1}")
+    return from_pairs(source, (len(ruled_out), len(number)), rows, labels)
 
 
 def files(folder: Path) -> list[Path]:
@@ -71,24 +95,25 @@ def _is_file(path: Path) -> bool:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    """The columns that matter, none of them empty."""
+    """The columns that matter; none is empty, but that of true labels may be where others are given."""
     check_table(path)
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
             table = csv.DictReader(file, strict=True)
             header = list(table.fieldnames or ())
-            columns: list[str] = [name for name in ("path", "label", "case") if name in header]
+            columns: list[str] = [name for name in ("path", "label", "not_label", "case") if name in header]
             rows = [{name: row[name] or "" for name in columns} for row in table]
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(str(path), "a CSV file with a header line", str(error)) from None
-    if columns[:2] != ["path", "label"]:
+    given = "not_label" in columns
+    if "path" not in columns or not (given or "label" in columns):
         raise InputError(str(path), "columns path and label", ", ".join(header) or "none")
     if double := [name for name in columns if header.count(name) > 1]:
         raise InputError(str(path), f"one column {double[0]}", header.count(double[0]), "rename the others")
     if not rows:
         raise InputError(str(path), "at least one row", "none")
     for i, row in enumerate(rows):
-        if empty := [name for name in columns if not row[name].strip()]:
+        if empty := [name for name in columns if not (row[name].strip() or (given and name == "label"))]:
             raise InputError(str(path), f"a {empty[0]} in every row", f"an empty one in row {i + 1}")
         if odd := [name for name in columns if "\0" in row[name]]:
             raise InputError(str(path), "text", f"a NUL in the {odd[0]} of row {i + 1}")
