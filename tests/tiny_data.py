@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -86,10 +87,24 @@ def write_npz(path, **arrays):
     return path
 
 
+def write_parquet(path, **columns):
+    """A table of features and labels; lists and arrays of Arrow alike."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table(columns), path)
+    return path
+
+
 #: What a user calls the data, and how they come into a folder.
 EVERY_READER = {
     "own.npz": lambda data: write_npz(data / "own.npz", classes=np.array(["a", "b", "c"]), groups=np.arange(4)),
     "own": lambda data: write_manifest(data / "own", labels=("a", "b", "c"), case=["p", "q", "q"]),
+    "own.parquet": lambda data: write_parquet(
+        data / "own.parquet",
+        a=[1.5, 2.5, 3.5],
+        label=["a", "b", "c"],
+        not_label=[["b"], ["c", "a"], ["a"]],
+        group=[1, 1, 2],
+    ),
     "ddsm": lambda data: write_manifest(data / "ddsm", labels=("normal", "benign", "cancer")),
     "mnist": lambda data: write_idx(data / "mnist"),
     "kmnist": lambda data: write_idx(data / "kmnist", packed=False),
@@ -97,3 +112,5 @@ EVERY_READER = {
     "cifar100": lambda data: write_cifar100(data / "cifar100"),
     "tiny-imagenet": lambda data: write_tiny_imagenet(data / "tiny-imagenet"),
 }
+if find_spec("pyarrow") is None:
+    del EVERY_READER["own.parquet"]

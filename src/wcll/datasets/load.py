@@ -13,10 +13,14 @@ from wcll.datasets.checksums import appearance, stamp_of
 from wcll.datasets.entries import DATASETS, DatasetSpec
 from wcll.datasets.folders import check_folder, data_folders, expanded
 from wcll.datasets.manifest import MANIFEST, files, read_manifest
+from wcll.datasets.parquet import read_parquet
+
+#: What reads a user's own file, by its ending.
+READERS: dict[str, Callable[[Path], Content]] = {".npz": read_arrays, ".parquet": read_parquet}
 
 
 def load_dataset(name: str, data: str | Path | None = None) -> Dataset:
-    """Read a registered data set, an ``.npz`` file, or a folder that holds ``manifest.csv``.
+    """Read a registered data set, an ``.npz`` or ``.parquet`` file, or a folder that holds ``manifest.csv``.
 
     Registered ones are looked for under ``data``, the folder that the environment variable WCLL_DATA names, and the
     user's cache. A path is tried as it is, then under each of these folders.
@@ -73,9 +77,8 @@ def _stamped(folder: Path, paths: Sequence[Path], read: Callable[[], Content]) -
 
 def _own(name: str, data: str | Path | None) -> Dataset:
     place, file = _own_file(name, data)
-    content, stamp = _stamped(
-        *_own_paths(place, file), lambda: read_arrays(file) if file == place else read_manifest(place)
-    )
+    read = READERS[place.suffix] if file == place else read_manifest
+    content, stamp = _stamped(*_own_paths(place, file), lambda: read(place))
     title = place.stem if file == place else place.resolve().name
     return replace(dataset(title, content, False, str(place)), stamp=stamp)
 
@@ -86,20 +89,20 @@ def _own_paths(place: Path, file: Path) -> tuple[Path, list[Path]]:
 
 
 def _own_file(name: str, data: str | Path | None) -> tuple[Path, Path]:
-    """Where a user's own data lie: an ``.npz`` file (twice), or a folder and its manifest."""
+    """Where a user's own data lie: a file (twice), or a folder and its manifest."""
     path = expanded("dataset", Path(name), "the path of data")
     folders = data_folders(data)
     found = next((p for p in (path, *(folder / path for folder in folders)) if name and _is_there(p)), None)
     if found is None:
-        if path.suffix != ".npz" and len(path.parts) < 2:
+        if path.suffix not in READERS and len(path.parts) < 2:
             DATASETS[name]  # meant as a name: fails and offers the nearest
         got = f"{name}, which is neither here nor in {', '.join(map(str, folders))}"
-        raise InputError("dataset", "the path of an .npz file or of a folder with manifest.csv", got)
+        raise InputError("dataset", "the path of an .npz or .parquet file or of a folder with manifest.csv", got)
     if found.is_dir() and (found / MANIFEST).is_file():
         return found, found / MANIFEST
-    if found.is_file() and found.suffix == ".npz":
+    if found.is_file() and found.suffix in READERS:
         return found, found
-    raise InputError("dataset", "an .npz file or a folder with manifest.csv", str(found))
+    raise InputError("dataset", "an .npz or .parquet file or a folder with manifest.csv", str(found))
 
 
 def _is_there(path: Path) -> bool:
