@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -380,3 +381,26 @@ def test_lists_columns_names_and_masks_say_the_same(mask, order):
     assert len({data.fingerprint for data in found}) == 1
     assert len({data.classes for data in found[:3]}) == 1
     assert found[3].classes == tuple(f"name {i}" for i in range(k))
+
+
+def test_bytes_of_a_footer(tmp_path):
+    """None stops the whole program: some of what a damaged file says of its columns ends Arrow's process."""
+    path = write_parquet(tmp_path / "a.parquet", a=[1.5, 2.5, 3.5], not_label=[["b"], ["c", "a"], ["a"]])
+    whole = path.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for place in range(footer, footer + 250):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with suppress(InputError):
+            read_parquet(path)
+    path.write_bytes(whole)
+    assert read_parquet(path).classes == ("a", "b", "c")
+
+
+def test_long_lists_that_do_not_fit(tmp_path, monkeypatch):
+    lists = [["a", "b"] * 3000, ["b", "c"], ["a"]]
+    path = write_parquet(tmp_path / "a.parquet", a=[1.5, 2.5, 3.5], not_label=lists)
+    monkeypatch.setattr("wcll.memory.free_memory", lambda: 10**5)
+    with pytest.raises(
+        InputError, match=r"expected at most 100 kB, which is free, got 6003 labels in column not_label"
+    ):
+        load_dataset(str(path))

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from wcll.checks import InputError, IntArray
+from wcll.datasets.given import PAIR
+from wcll.memory import check_memory
 
 
 def is_label(kind: Any, several: bool) -> bool:
@@ -31,6 +33,7 @@ class LabelColumn:
         self._names: list[str] = []
         self._codes: dict[Any, int] = {None: -1}  #: of values as they are; -1 is none
         self._parts: list[tuple[IntArray, IntArray]] = []  #: rows and codes
+        self._count = 0
 
     def add(self, first: int, column: Any) -> None:
         """Rows from ``first`` on."""
@@ -40,10 +43,12 @@ class LabelColumn:
         if _is_list(column.type):
             lengths = compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
             column = compute.list_flatten(column)
-        rows = first + np.repeat(np.arange(len(lengths)), lengths)
+        self._count += len(column)
+        check_memory(str(self._path), f"{self._count} labels in column {self._name}", PAIR * self._count)
         if not types.is_dictionary(column.type):
             column = column.dictionary_encode()
         places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        rows = first + np.repeat(np.arange(len(lengths)), lengths)
         used, places = np.unique(places, return_inverse=True)  # a dictionary may hold more
         values = [column.dictionary[int(place)].as_py() if place >= 0 else None for place in used]
         codes = [self._code(value) for value in values]

@@ -105,10 +105,8 @@ def _check_size(path: Path, file: Any, features: Sequence[str], labels: Sequence
         raise InputError(str(path), "at least one row", "none")
     narrow = all(str(file.schema_arrow.field(name).type) in ("float", "halffloat") for name in features)
     dtype = np.dtype(np.float32 if narrow else np.float64)
-    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    leaves = [group.column(i) for group in groups for i in range(group.num_columns)]
-    values = sum(leaf.num_values for leaf in leaves if leaf.path_in_schema.split(".")[0] in labels)
-    need = rows * len(features) * dtype.itemsize + max(values, 0) * PAIR + path.stat().st_size
+    pairs = rows * len(labels)  # more where they are lists; what the file says of single columns may stop its reader
+    need = rows * len(features) * dtype.itemsize + pairs * PAIR + path.stat().st_size
     check_memory(str(path), f"{rows} rows of {len(features)} features", need)
     return dtype
 
