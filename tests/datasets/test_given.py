@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tiny_data import write_manifest, write_npz
 from wcll.checks import InputError
+from wcll.cli.app import run
 from wcll.datasets import Dataset, Split, load_dataset
 from wcll.datasets.base import fingerprint
 
@@ -435,3 +436,22 @@ def test_names_that_a_registered_set_does_not_have(tmp_path):
         load_dataset("ddsm", tmp_path)
     expected = "expected labels among normal, benign, cancer, got 'norml' for cancer/1.png"
     assert str(caught.value) == f"{folder / 'manifest.csv'}: {expected}"
+
+
+# Who takes true labels for granted.
+
+
+def test_suites_that_draw_labels_need_true_ones(tmp_path, capsys):
+    write_given(tmp_path / "own.npz", ybar=ONE)
+    suite = tmp_path / "suite.toml"
+    suite.write_text(
+        'settings = {dataset = "own.npz", labels = "uniform", model = "linear", epochs = 1, lr = 0.01}\n'
+        'title = "Own"\ncolumns = [{title = "own"}]\nrows = [{loss = "forward", assume = "uniform"}]\n'
+        'tables = [{select = "last"}]\n'
+    )
+    arguments = ["run", str(suite), "--data", str(tmp_path), "--store", str(tmp_path / "s.sqlite"), "--device", "cpu"]
+    assert run(arguments) == 2
+    said = capsys.readouterr().err
+    expected = "wcll: error: dataset 'own.npz': expected true labels of every sample, from which labels are drawn, got 4 without"
+    assert expected in said
+    assert "Traceback" not in said

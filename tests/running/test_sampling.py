@@ -386,6 +386,14 @@ def test_the_judge_is_told_of_labels_as_they_were_drawn(digits):
     assert torch.equal(plain.valid.x, over.valid.x)
 
 
+def test_labels_are_drawn_from_true_ones_that_are_known(digits):
+    part = dataclasses.replace(digits.train, y=np.where(np.arange(len(digits.train)) < 3, -1, digits.train.y))
+    expected = "dataset 'digits': expected true labels of every sample, from which labels are drawn, got 3 without"
+    for validation in (0, 0.2):
+        with pytest.raises(InputError, match=expected):
+            make_task(trial(validation=validation), dataclasses.replace(digits, train=part))
+
+
 def test_a_class_without_samples_and_a_singular_judge_are_said_before_training(digits):
     rng = np.random.default_rng(0)
     split = Split(rng.random((40, 3)), np.repeat([0, 1], 20))

@@ -63,6 +63,9 @@ def draw_samples(trial: Trial, dataset: Dataset) -> Draw:
     What is kept by its label follows another Q than the one it was drawn from, and has other class shares:
     :func:`wcll.labels.selected_joint` has both, for large samples, and they are what ``transition`` and ``shares`` are.
     """
+    if not dataset.train.known:
+        expected, n = "true labels of every sample, from which labels are drawn", int((dataset.train.y < 0).sum())
+        raise InputError(f"dataset {trial.dataset!r}", expected, f"{n} without")
     pool, test, aside, rng = _sides(trial, dataset)
     every, k = np.arange(len(pool.y)), len(dataset.classes)
     have = np.bincount(pool.y[~aside], minlength=k)
