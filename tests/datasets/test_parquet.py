@@ -134,6 +134,16 @@ def test_types_of_labels(tmp_path, labels):
     assert data.train.ybar.tolist() == [1, 0, 2, 0]
 
 
+@pytest.mark.skipif(not hasattr(arrow, "string_view"), reason="Arrow has one more type of text since version 16")
+def test_text_that_is_viewed(tmp_path):
+    labels = arrow.array(LISTS, arrow.list_(arrow.string_view()))
+    data = loaded(
+        tmp_path / "a.parquet", age=AGE, not_label=labels, label=arrow.array(list("acba"), arrow.string_view())
+    )
+    assert data.train.ybar.tolist() == MASK
+    assert data.train.y.tolist() == [0, 2, 1, 0]
+
+
 def test_whole_numbers_that_became_floats(tmp_path):
     """As pandas writes them where some are missing."""
     first, second = [1.0, 0.0, 2.0, float("nan")], [None, 2.0, None, 0.0]

@@ -21,7 +21,7 @@ def is_label(kind: Any, several: bool) -> bool:
         kind = kind.value_type
     if types.is_dictionary(kind):
         kind = kind.value_type
-    text = types.is_string(kind) or types.is_large_string(kind)
+    text = str(kind) in ("string", "large_string", "string_view")
     return bool(text or types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind))
 
 
