@@ -32,8 +32,8 @@ def read_parquet(path: Path) -> Content:
 
     Complementary labels are in a column ``not_label``, one a row or a list of them, or in ``not_label_1``,
     ``not_label_2`` and so on. True labels, in ``label``, are then for evaluation only and may be missing. Rows of one
-    ``group`` stay on one side of a split. Labels are whole numbers or text; nothing, and beside ``not_label`` also -1 or
-    an empty text, is none. The index of a table of pandas is no feature.
+    ``group`` stay on one side of a split. Labels are whole numbers or text; no value, and beside ``not_label`` also -1
+    or an empty text, is none. The index of a table of pandas is no feature.
     """
     check_file(path)
     extra("pyarrow", "parquet")
@@ -43,9 +43,7 @@ def read_parquet(path: Path) -> Content:
         features, labels = _columns(path, file.schema_arrow)
         dtype = _check_size(path, file, features, labels)
         leaves = [file.schema.column(i) for i in range(len(file.schema))]
-        texts = [
-            leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"
-        ]  # kept once, however often they come
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]  # kept once, as in the file
     with _whole(path), ParquetFile(path, pre_buffer=False, read_dictionary=texts) as file:
         x, found = _read(path, file, features, labels, dtype)
     return _content(path, x, found)
