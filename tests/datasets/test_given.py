@@ -19,6 +19,7 @@ from wcll.datasets.base import fingerprint
 X = np.arange(36, dtype=np.uint8).reshape(4, 3, 3)
 Y = np.array([0, 1, 2, 1])
 ONE = np.array([1, 2, 0, 0])
+LETTERS = np.array(list("abc"))
 MASK = np.array([[0, 1, 0], [1, 0, 1], [1, 0, 0], [1, 0, 1]], bool)
 
 
@@ -156,6 +157,16 @@ def test_true_labels_beside_given_ones(tmp_path):
     assert wrong.train.ybar.tolist() == Y.tolist()
 
 
+def test_numbers_may_be_text(tmp_path):
+    data = loaded(tmp_path / "a.npz", ybar=ONE, y=np.array(["0", "", "10", "1"]))
+    assert data.classes == ("0", "1", "2", "10")
+    assert data.train.y.tolist() == [0, -1, 3, 1]
+    names = {"y": np.array(["b", "", "c", "a"]), "classes": LETTERS}  # then numbers are positions
+    assert loaded(tmp_path / "b.npz", ybar=ONE, **names).train.ybar.tolist() == ONE.tolist()
+    alone = write_npz(tmp_path / "c.npz", x=X, y=Y, x_test=X[:1], y_test=np.array(["cat"]))
+    assert load_dataset(str(alone)).classes == ("0", "1", "2", "cat")  # as ever where no labels are given
+
+
 def test_test_samples_have_true_labels(tmp_path):
     data = loaded(tmp_path / "a.npz", ybar=ONE, x_test=X[:2], y_test=np.array([4, 0]), groups=np.array(list("ppqq")))
     assert data.test.known
@@ -172,7 +183,6 @@ def test_classes_that_no_label_names(tmp_path):
     assert loaded(tmp_path / "b.npz", ybar=np.pad(MASK, ((0, 0), (0, 1)))).classes == tuple("0123")
 
 
-LETTERS = np.array(list("abc"))
 BAD = {
     "kind": (
         {"ybar": ONE / 1},
@@ -239,6 +249,18 @@ BAD = {
     "names beside a mask": (
         {"ybar": MASK, "y": np.array(list("abca"))},
         "expected labels in y among 0, 1, 2, got a in sample 0",
+    ),
+    "numbers beside names": (
+        {"ybar": ONE, "y": np.array(["", "cat", "dog", "cat"])},
+        "expected names or numbers as labels, got numbers in ybar and 'cat' in y",
+    ),
+    "names beside numbers": (
+        {"ybar": np.array(["1", "cat", "", "dog"]), "y": Y},
+        "expected names or numbers as labels, got numbers in y and 'cat' in ybar",
+    ),
+    "names in the test": (
+        {"ybar": ONE, "x_test": X[:1], "y_test": np.array(["cat"])},
+        "expected names or numbers as labels, got numbers in ybar and 'cat' in y_test",
     ),
     "columns": (
         {"ybar": MASK, "classes": np.array(list("abcd"))},

@@ -282,6 +282,10 @@ BAD = {
     "list of truth": ({"label": [["a"], ["b"], ["c"], []]}, "expected whole numbers or text in column label, got type list"),
     "list of groups": ({"group": [[1], [2], [3], []]}, "expected whole numbers or text in column group, got type list"),
     "no group": ({"group": ["p", "q", None, "q"]}, "expected a group in every row, got none in row 2 (the first is 0)"),
+    "numbers beside names": (
+        {"not_label": [1, 0, 2, 0], "label": ["a", None, "0", "b"]},
+        "expected names or numbers as labels, got numbers in not_label and 'a' in label",
+    ),
     "both": ({"not_label_1": NOT}, "expected a column not_label, or not_label_1, not_label_2, ..., got both"),
     "slip": (
         {"not_label_x": [1, 2, 3, 4]},

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wcll.checks import BoolArray, InputError, IntArray
 from wcll.datasets.base import Content, Split, check_names, in_order, some_names
-from wcll.datasets.given import PAIR, Source, check_classes, from_mask, from_pairs
+from wcll.datasets.given import PAIR, Source, check_classes, check_kinds, from_mask, from_pairs
 from wcll.datasets.npy import read_npy
 from wcll.memory import check_memory
 from wcll.reading import check_file
@@ -138,12 +138,20 @@ def _classes(path: Path, arrays: Arrays) -> tuple[str, ...]:
     elif ybar is not None and _is_mask(ybar):
         classes = tuple(map(str, range(ybar.shape[1])))
     else:
-        found = [arrays[name] for name in LABELS if name in arrays]
-        classes = in_order([str(label) for y in found for label in np.unique(y) if ybar is None or not _is_none(label)])
+        found = {name: np.unique(arrays[name]) for name in LABELS if name in arrays}
+        if ybar is not None:
+            found = {name: labels[[not _is_none(label) for label in labels]] for name, labels in found.items()}
+            _check_kinds(path, found)
+        classes = in_order([str(label) for labels in found.values() for label in labels])
         check_names(path, classes)
     if ybar is not None:
         check_classes(path, classes)
     return classes
+
+
+def _check_kinds(path: Path, found: Arrays) -> None:
+    numbers = [name for name, labels in found.items() if labels.dtype.kind != "U"]
+    check_kinds(path, numbers, {name: list(map(str, found[name])) for name in found if name not in numbers})
 
 
 def _is_mask(ybar: NDArray[Any]) -> bool:

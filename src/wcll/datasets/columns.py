@@ -54,6 +54,11 @@ class LabelColumn:
         codes = [self._code(value) for value in values]
         self._parts.append((rows, np.array(codes, np.int64)[places]))
 
+    @property
+    def is_text(self) -> bool:
+        """Whether they are names, not numbers."""
+        return any(isinstance(value, str) for value in self._codes)
+
     def names(self) -> list[str]:
         """The different labels, as text."""
         return list(self._names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,18 @@ def check_classes(path: Path, classes: Sequence[str]) -> None:
     check_names(path, classes)
     if len(classes) < 2:
         raise InputError(str(path), "labels of at least two classes", some_names(classes) or "none")
+
+
+def check_kinds(path: Path, numbers: Sequence[str], texts: Mapping[str, Sequence[str]]) -> None:
+    """Fail where some labels are numbers and others names: whether they mean the same classes cannot be known.
+
+    ``numbers`` are the arrays or columns that hold numbers, ``texts`` the labels of those that hold text.
+    """
+    for name, labels in texts.items() if numbers else ():
+        if odd := [label for label in labels if not label.removeprefix("-").isdecimal() and label.strip()]:
+            raise InputError(
+                str(path), "names or numbers as labels", f"numbers in {numbers[0]} and {odd[0]!r} in {name}"
+            )
 
 
 def _check_counts(source: Source, counts: IntArray, k: int) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wcll.checks import BoolArray, InputError, IntArray, extra
 from wcll.datasets.base import Content, Split, check_names, in_order
 from wcll.datasets.columns import LabelColumn, is_label
-from wcll.datasets.given import PAIR, Source, check_classes, from_pairs
+from wcll.datasets.given import PAIR, Source, check_classes, check_kinds, from_pairs
 from wcll.datasets.tables import text_array
 from wcll.memory import check_memory
 from wcll.reading import check_file
@@ -155,6 +155,8 @@ def _content(path: Path, x: NDArray[Any], found: dict[str, LabelColumn]) -> Cont
     n, groups = len(x), found.pop("group", None)
     classes = in_order([name for column in found.values() for name in column.names()])
     given = [column for name, column in found.items() if name.startswith("not_label")]
+    numbers = [name for name, column in found.items() if column.names() and not column.is_text]
+    check_kinds(path, numbers, {name: column.names() for name, column in found.items() if column.is_text})
     (check_classes if given else check_names)(path, classes)
     y = found["label"].indices(classes)[1] if "label" in found else np.full(n, -1, np.int64)
     if not given and (y < 0).any():
