@@ -78,7 +78,9 @@ def test_pairs_are_nearer_than_the_family_and_the_true_q_is_what_was_drawn(digit
     other = make_task(trial(**PLAIN, assume="pairs", pairs=50), digits)
     assert np.array_equal(task.train.ybar, other.train.ybar)  # rows stay paired
     assert distance(belief_of(trial(**PLAIN, assume="true"), digits)[0], CYCLE) < 1e-9
-    with pytest.raises(InputError, match="pairs: expected at most the 1100 training samples, got 2000"):
+    with pytest.raises(
+        InputError, match="pairs: expected at most the 1100 training samples whose class is known, got 2000"
+    ):
         make_task(trial(**PLAIN, assume="pairs", pairs=2000), digits)
 
 

@@ -19,7 +19,8 @@ from wcll.labels.imbalance import round_to_total
 from wcll.labels.weights import eq13
 from wcll.running.execute import run_jobs
 from wcll.running.plan import plan
-from wcll.running.sampling import class_sizes, draw_samples, pick_per_class
+from wcll.running.sampling import class_sizes, draw_samples
+from wcll.running.sides import pick_per_class
 from wcll.running.task import loss_context, make_task
 
 CPU = torch.device("cpu")

@@ -43,7 +43,7 @@ class Declared:
     """
 
     sizes: IntArray
-    transition: FloatArray
+    transition: FloatArray | None  #: None: nobody knows it
     of_pairs: EstimatedTransition | None = None  #: Q as a few true pairs tell it, for methods that are told these
 
 

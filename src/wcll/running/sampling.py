@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,33 +19,13 @@ from wcll.labels.transition import (
     select_by_marginal,
     selected_joint,
 )
+from wcll.running.given import draw_given
+from wcll.running.sides import Draw, Labelled, pick_groups, tested_side
 from wcll.streams import stream
 from wcll.suites.settings import BY_LABEL
 from wcll.suites.trial import Trial
 
-TEST_SHARE = 0.25
 FEWER = "ask for fewer, or set validation lower"
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Rows of the pool and their complementary labels."""
-
-    rows: IntArray
-    ybar: IntArray | BoolArray  #: class indices, or a mask where samples have several
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Which samples do what, and how their labels came about."""
-
-    pool: Split
-    test: Split
-    train: Labelled
-    valid: Labelled | None
-    sizes: IntArray  #: alpha, the class sizes that the imbalance declares
-    transition: FloatArray  #: P(ybar | y) of the labels
-    shares: FloatArray  #: P(y) of the samples
 
 
 def draw_samples(trial: Trial, dataset: Dataset) -> Draw:
@@ -63,6 +42,8 @@ def draw_samples(trial: Trial, dataset: Dataset) -> Draw:
     What is kept by its label follows another Q than the one it was drawn from, and has other class shares:
     :func:`wcll.labels.selected_joint` has both, for large samples, and they are what ``transition`` and ``shares`` are.
     """
+    if trial.labels == "given":
+        return draw_given(trial, dataset)
     if not dataset.train.known:
         expected, n = "true labels of every sample, from which labels are drawn", int((dataset.train.y < 0).sum())
         raise InputError(f"dataset {trial.dataset!r}", expected, f"{n} without")
@@ -102,30 +83,12 @@ def _own_matrix(trial: Trial, k: int) -> list[tuple[float, ...]] | None:
 
 def _sides(trial: Trial, dataset: Dataset) -> tuple[Split, Split, BoolArray, np.random.Generator]:
     """The pool, the test set, what of the pool is set aside for validation (groups only), and validation's stream."""
-    pool, test = dataset.train, dataset.test
-    if trial.test_per_class is not None:
-        pool, test = _test_of(trial.test_per_class, dataset, stream(trial.seed, "test"))
-    elif test is None:
-        share = TEST_SHARE if trial.test_share is None else trial.test_share
-        chosen = pick_groups(pool, share, stream(trial.seed, "test"))
-        pool, test = pool.take(~chosen), pool.take(chosen)
+    pool, test = tested_side(trial, dataset)
     rng = stream(trial.seed, "validation")
     aside = np.zeros(len(pool.y), dtype=bool)
     if pool.groups is not None and trial.validation:
         aside = pick_groups(pool, trial.validation / (1 + trial.validation), rng)
     return pool, test, aside, rng
-
-
-def _test_of(n: int, dataset: Dataset, rng: np.random.Generator) -> tuple[Split, Split]:
-    """The pool without the groups that are tested, and ``n`` test samples of every class."""
-    if dataset.test is not None:
-        raise InputError("test_per_class", "a data set without a test set of its own", repr(dataset.name))
-    have = np.bincount(dataset.train.y, minlength=len(dataset.classes))
-    if have.min() < n:
-        rarest = dataset.classes[int(have.argmin())]
-        raise InputError("test_per_class", f"at most {have.min()}, as class {rarest!r} of {dataset.name} has", n)
-    tested, left = pick_per_class(dataset.train, n, rng)
-    return dataset.train.take(left), dataset.train.take(tested)
 
 
 def class_sizes(trial: Trial, have: IntArray, *, grouped: bool = False) -> tuple[IntArray, IntArray]:
@@ -221,36 +184,3 @@ def _labelled_by_q(
 ) -> Labelled:
     chosen = rows[pick_by_class(y[rows], images, streams[0])]
     return Labelled(chosen, make_complementary(y[chosen], matrix, n_labels=n_labels, random_state=streams[1]))
-
-
-def pick_per_class(pool: Split, n: int, rng: np.random.Generator) -> tuple[BoolArray, BoolArray]:
-    """``n`` samples of every class, whole groups at a time, and what is in none of their groups.
-
-    Groups are taken in one random order. Where the last of a class has more samples than are wanted, the surplus is in
-    neither part.
-    """
-    groups = np.arange(len(pool.y)) if pool.groups is None else pool.groups
-    names, member = np.unique(groups, return_inverse=True)
-    rank = rng.permutation(len(names))[member]
-    tested = np.zeros(len(pool.y), dtype=bool)
-    for k in np.unique(pool.y):
-        rows = np.flatnonzero(pool.y == k)
-        tested[rows[np.argsort(rank[rows], kind="stable")[:n]]] = True
-    left: BoolArray = ~np.isin(member, member[tested])
-    return tested, left
-
-
-def pick_groups(pool: Split, share: float, rng: np.random.Generator) -> BoolArray:
-    """A share of the samples of every class, whole groups at a time (without groups: samples)."""
-    groups = np.arange(len(pool.y)) if pool.groups is None else pool.groups
-    _, first, member, count = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
-    label = pool.y[first]
-    chosen = np.zeros(len(first), dtype=bool)
-    for k in np.unique(label):
-        order = rng.permutation(np.flatnonzero(label == k))
-        before = np.cumsum(count[order]) - count[order]
-        chosen[order[before + count[order] / 2 <= share * count[order].sum()]] = True
-    if not chosen.any():
-        raise InputError("test_share", "a share that leaves samples for testing", share)
-    picked: BoolArray = chosen[member]
-    return picked

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from wcll.checks import BoolArray, InputError, IntArray, inverse_transition
+from wcll.checks import BoolArray, FloatArray, InputError, IntArray, inverse_transition
 from wcll.datasets import Dataset
 from wcll.labels import Belief, to_mask, transition_from_pairs
 from wcll.labels.families import EstimatedTransition
@@ -16,7 +16,8 @@ from wcll.labels.statistics import label_totals
 from wcll.labels.weights import resample, weights_of_marginal
 from wcll.losses import LOSSES, Context
 from wcll.running.containers import Clean, Declared, Ordinary, Task, Weak
-from wcll.running.sampling import Draw, draw_samples
+from wcll.running.sampling import draw_samples
+from wcll.running.sides import Draw
 from wcll.streams import stream
 from wcll.suites.trial import Trial
 
@@ -30,8 +31,10 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
     if trial.pixels is not None:
         dataset = dataset.reduced(trial.pixels)
     draw = draw_samples(trial, dataset)
+    if trial.ordinary and not draw.pool.known:
+        raise InputError(f"dataset {trial.dataset!r}", f"true labels of all samples, for loss {trial.loss!r}", "some")
     if trial.judge == "true":
-        inverse_transition(draw.transition)  # a singular one cannot judge: say so before any training
+        inverse_transition(_known_q(draw.transition))  # a singular one cannot judge: say so before any training
     x, y, ybar = draw.pool.x, draw.pool.y[draw.train.rows], draw.train.ybar
     used = _resampled_rows(trial, y, ybar)
     train = Weak(torch.as_tensor(x[draw.train.rows[used]]), ybar[used])
@@ -68,25 +71,34 @@ def own_belief(
     trial: Trial, labels: IntArray | BoolArray, declared: Declared, estimate: Estimate | None = None
 ) -> Belief:
     """What a trial assumes of Q, as its labels, and what is declared, tell it."""
-    known: dict[str, Any] = {"true": declared.transition, "pairs": declared.of_pairs}
-    told = known.get(trial.assume, trial.assume)
-    if trial.assume in ("repeated", "model"):
+    told: Any = declared.of_pairs if trial.assume == "pairs" else trial.assume
+    if trial.assume == "true":
+        told = _known_q(declared.transition)
+    elif trial.assume in ("repeated", "model"):
         assert estimate is not None
         told = estimate(trial)
     return Belief.of(told, label_totals(labels, len(declared.sizes), np.ones(len(labels))))
+
+
+def _known_q(transition: FloatArray | None) -> FloatArray:
+    """The true Q, if anybody knows it."""
+    if transition is None:
+        raise InputError("transition", "true labels of every training sample, which tell the true Q", "none")
+    return transition
 
 
 def _of_pairs(trial: Trial, draw: Draw) -> EstimatedTransition | None:
     """Q by the true classes of a few training samples, which were drawn once and for all; each label counts."""
     if trial.pairs is None:
         return None
-    k, rows = len(draw.sizes), draw.train.rows
-    if trial.pairs > len(rows):
-        raise InputError("pairs", f"at most the {len(rows)} training samples", trial.pairs)
+    k, y = len(draw.sizes), draw.pool.y[draw.train.rows]
+    known = np.flatnonzero(y >= 0)
+    if trial.pairs > len(known):
+        raise InputError("pairs", f"at most the {len(known)} training samples whose class is known", trial.pairs)
     mask = to_mask(draw.train.ybar, k)
-    some = stream(trial.seed, "labels", "pairs").permutation(len(rows))[: trial.pairs]
+    some = known[stream(trial.seed, "labels", "pairs").permutation(len(known))[: trial.pairs]]
     sample, label = np.nonzero(mask[some])
-    return transition_from_pairs(draw.pool.y[rows[some]][sample], label, k, totals=mask.sum(axis=0))
+    return transition_from_pairs(y[some][sample], label, k, totals=mask.sum(axis=0))
 
 
 def _resampled_rows(trial: Trial, y: IntArray, ybar: IntArray | BoolArray) -> IntArray:
@@ -105,5 +117,5 @@ def _judge(trial: Trial, draw: Draw) -> Belief | None:
     if trial.judge == "own":
         return None
     if trial.judge == "true":
-        return Belief.true(draw.transition, draw.shares)
+        return Belief.true(_known_q(draw.transition), draw.shares)
     return Belief.of(trial.judge, label_totals(draw.train.ybar, len(draw.sizes), np.ones(len(draw.train.ybar))))

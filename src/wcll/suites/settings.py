@@ -155,6 +155,11 @@ def imbalance_of(key: str, value: Any) -> str | None:
     return None if name == "y" else name
 
 
+def folds(key: str, value: Any) -> int:
+    """Two or more."""
+    return whole(key, value, low=2)
+
+
 def labels_per_sample(key: str, value: Any) -> int | None:
     """The default, 1, is None, likewise."""
     number = whole(key, value)

@@ -40,6 +40,8 @@ class Trial:
     test_share: float | None = setting(Role.DATA, read.share, None)
     #: There, too: so many samples of every class instead of a share.
     test_per_class: int | None = setting(Role.DATA, read.whole, None)
+    #: There, too: so many parts, each of which is the test set of some trials in turn.
+    folds: int | None = setting(Role.DATA, read.folds, None)
     #: Images are reduced to so many pixels a side, by averaging blocks of pixels.
     pixels: int | None = setting(Role.DATA, read.whole, None)
     imbalance: str = setting(Role.DATA, read.one_of(*read.IMBALANCES), "none")
@@ -146,6 +148,8 @@ class Trial:
                 "none, or assume = 'pairs'", f"{self.pairs} beside assume = {self.assume!r}"
             )  # fmt: skip
             raise InputError("pairs", expected, got)
+        if self.labels == "given":
+            self._check_given()
         if self.labels_per_sample is None:
             if self.assume == "repeated" and self.labels != "given":
                 raise InputError("labels_per_sample", "two or more for assume = 'repeated'", "one")
@@ -156,6 +160,15 @@ class Trial:
         for name in (name for name, clash in clashes.items() if clash):
             raise InputError(name, "none for several labels a sample", repr(getattr(self, name)))
 
+    def _check_given(self) -> None:
+        """Labels that are given are as they are: nothing is drawn, so nothing is said of how."""
+        plain = {"imbalance": "none", "n_majority": None, "noise": 0.0, "labels_per_sample": None}
+        for name, value in plain.items():
+            if getattr(self, name) != value:
+                raise InputError(name, "none for labels = 'given', which are taken as they are", getattr(self, name))
+        if self.pi == "declared" and self.weighting in BY_PI:
+            raise InputError("pi", "'recovered' or 'observed' for labels = 'given'", "'declared'")
+
     def _check_shares(self) -> None:
         """Shares stand for themselves: a ratio or minority classes beside them, or two sizes of a test set, clash."""
         if self.imbalance == "shares" and self.shares is None:
@@ -164,8 +177,9 @@ class Trial:
             raise InputError("p" if self.minority is None else "minority", "none beside shares", "one")
         if self.shares is not None and self.imbalance != "shares":
             raise InputError("imbalance", "'shares' where shares are given", repr(self.imbalance))
-        if self.test_per_class is not None and self.test_share is not None:
-            raise InputError("test_share", "none beside test_per_class", self.test_share)
+        ways = [name for name in ("test_share", "test_per_class", "folds") if getattr(self, name) is not None]
+        if len(ways) > 1:
+            raise InputError(ways[0], f"none beside {ways[1]}", getattr(self, ways[0]))
 
     def of_role(self, *roles: Role) -> tuple[Any, ...]:
         """The values of all fields of some roles: equal for trials that agree in them."""
