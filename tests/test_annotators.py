@@ -13,6 +13,7 @@ from wcll import ComplementaryClassifier
 from wcll.annotators import transition_from_predictions, transition_with_model
 from wcll.checks import InputError, InputTypeError
 from wcll.labels import make_complementary, noisy_transition, to_mask, uniform_transition
+from wcll.labels.families import FAMILIES
 
 K = 4
 Q = np.array([[0.02, 0.7, 0.18, 0.1], [0.1, 0.02, 0.7, 0.18], [0.18, 0.1, 0.02, 0.7], [0.7, 0.18, 0.1, 0.02]])
@@ -162,3 +163,13 @@ def test_bad_arguments(blobs, options, error, message):
 def test_predictions_are_checked():
     with pytest.raises(InputError, match="probabilities: expected shape"):
         transition_from_predictions(np.ones((3, 2)), to_mask([0, 1, 2], K), uniform_transition(K))
+
+
+def test_large_sets_are_left_to_popularity():
+    rng = np.random.default_rng(0)
+    mask = rng.random((50, 9)) < 0.8
+    mask[:, 0], mask[:, 1], mask[0] = True, False, [True] * 8 + [False]
+    found = transition_with_model(rng.random((50, 2)), mask)
+    np.testing.assert_allclose(found.transition, FAMILIES["popularity"].fit(mask.sum(axis=0).astype(float)).transition)
+    assert found.basis == "label counts, as sets of up to 8 labels tell a model no more"
+    assert found.table()[0]["chosen"]

@@ -28,6 +28,7 @@ from wcll.estimator import ComplementaryClassifier
 from wcll.inputs import check_labels
 from wcll.labels import to_mask, transition_from_repeated
 from wcll.labels.families import FAMILIES, EstimatedTransition
+from wcll.labels.sets import MOST_ORDERED
 from wcll.losses import LOSSES
 
 LEAN = 1.0  #: labels of each class that are taken as seen as the start has them, so that nothing becomes impossible
@@ -106,9 +107,12 @@ def transition_with_model(
 
     In every round models are trained on the other folds with the Q so far, and Q is estimated anew from their
     predictions (:func:`transition_from_predictions`). It begins with popularity and a small diagonal, and, if all
-    samples have three labels or more, again with what repeated labels tell
+    samples have three to five labels, again with what repeated labels tell
     (:func:`wcll.labels.transition_from_repeated`). Which round of which start is taken, the starts themselves among
     them, is decided by the likelihood of labels that neither the model nor the Q has seen.
+
+    Samples with more than five labels, such as the complements of candidate sets, say nearly everything whatever Q is,
+    and a wrong Q does much harm there: then no model is trained, and Q is popularity.
 
     Parameters
     ----------
@@ -151,6 +155,8 @@ def transition_with_model(
         raise InputError("folds", "at least 2", folds, "a model may not predict the samples that it was trained on")
     whole("rounds", rounds)
     seeds = check_random_state(random_state)
+    if (largest := int(mask.sum(axis=1).max())) > MOST_ORDERED:
+        return _popularity(mask, largest)
     model.set_params(classes=list(range(mask.shape[1])))  # names are for the user
     training = _Training(model, X, labels.values, mask, groups, folds, seeds)
     tried = [one for name, start in _starts(mask, seeds) for one in training.rounds(name, start, rounds, steps)]
@@ -164,6 +170,14 @@ def transition_with_model(
         rounds=tuple(tried),
         chosen=best,
     )
+
+
+def _popularity(mask: BoolArray, largest: int) -> ModelTransition:
+    """For sets so large that a product of chances is no likelihood, and that say nearly all without Q."""
+    found = FAMILIES["popularity"].fit(mask.sum(axis=0).astype(np.float64))
+    start = Round("popularity", 0, float("nan"), found.transition)
+    basis = f"label counts, as sets of up to {largest} labels tell a model no more"
+    return ModelTransition(found.transition, None, None, basis, "popularity", (start,), start)
 
 
 def _checked(estimator: ComplementaryClassifier | None) -> ComplementaryClassifier:

@@ -1,0 +1,155 @@
+"""What is believed of annotators, and what it is worth: suites with the labels, or the Q, of real ones.
+
+    python benchmarks/annotators.py prepare RAW --data DATA     files that the suites read, into DATA/annotators
+    WCLL_DATA=DATA wcll run benchmarks/annotators/one.toml --store S.sqlite       (several.toml, candidates.toml)
+    WCLL_DATA=DATA python benchmarks/annotators.py summary S.sqlite one several
+
+RAW holds what its owners publish: ``human-q.npz`` (clcifar10, clmin10: Q of people, as printed), ``acl-cifar10.npz``
+(labels: nine of every training image of CIFAR-10, by a vision-language model), ``birdsong.npz`` and ``lost.npz``
+(x, candidates, y). DATA has the official files of MNIST and CIFAR-10. The summary: how much of the gap between
+popularity and the true Q is closed without a true label, pooled over columns of a suite with as many
+labels a sample,
+
+    sum(row - popularity) / sum(true Q - popularity) ,
+
+with a 95 % interval (trials of every column drawn again), and which cells are significantly below popularity (paired,
+Holm over all cells of a suite).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from wcll.datasets import load_dataset
+from wcll.report.cells import SIGNIFICANCE, holm, paired_p_value
+from wcll.report.tables import Table, build_table
+from wcll.results import Store
+from wcll.suites import load_suite
+
+FOLDER = Path(__file__).parent / "annotators"
+BASE, LIMIT, ROWS = "popularity", "true Q", ("with the model", "repeated labels")
+DRAWS = 2000
+
+Figures = dict[str, np.ndarray]  #: by column, accuracy in percent, one a trial
+
+
+def prepare(raw: Path, data: Path) -> None:
+    """Write what the suites read."""
+    folder = data / "annotators"
+    folder.mkdir(parents=True, exist_ok=True)
+    people = np.load(raw / "human-q.npz")
+    np.savez(folder / "human-q.npz", **{name: people[name] for name in ("clcifar10", "clmin10")})
+    labels = np.load(raw / "acl-cifar10.npz")["labels"].astype(np.int64)
+    y = load_dataset("cifar10", data).train.y
+    counts = np.zeros((10, 10))
+    np.add.at(counts, (np.repeat(y, labels.shape[1]), labels.ravel()), 1)
+    np.save(folder / "acl-cifar10-q.npy", counts / counts.sum(axis=1, keepdims=True))
+    for name in ("birdsong", "lost"):
+        found = np.load(raw / f"{name}.npz")
+        occur = np.flatnonzero(
+            found["candidates"].any(axis=0)
+            & (np.bincount(found["y"], minlength=99) > 0)[: found["candidates"].shape[1]]
+        )
+        number = np.full(found["candidates"].shape[1], -1)
+        number[occur] = np.arange(len(occur))
+        x = found["x"] / np.maximum(np.abs(found["x"]).max(axis=0), 1e-9)
+        classes = [str(k) for k in occur]
+        np.savez(
+            folder / f"{name}.npz", x=x, ybar=~found["candidates"][:, occur], y=number[found["y"]], classes=classes
+        )
+
+
+def figures(table: Table, row: str, columns: list[str]) -> Figures:
+    """A row's accuracies."""
+    found = {column: table.cell(row, column, "accuracy").values for column in columns}
+    return {column: 100 * np.array([values[seed] for seed in sorted(values)]) for column, values in found.items()}
+
+
+def pooled(row: Figures, base: Figures, limit: Figures) -> tuple[float, float, float]:
+    """The share of the gap that is closed, and its interval."""
+    gains, gaps = ([a[column] - base[column] for column in base] for a in (row, limit))
+    rng = np.random.default_rng(0)
+    drawn = []
+    for _ in range(DRAWS):
+        which = [rng.integers(0, len(gap), len(gap)) for gap in gaps]
+        some = [sum(values[i].sum() for values, i in zip(part, which, strict=True)) for part in (gains, gaps)]
+        drawn.append(some[0] / some[1])
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return sum(map(np.sum, gains)) / sum(map(np.sum, gaps)), float(low), float(high)
+
+
+def below(table: Table, rows: list[str], columns: list[str]) -> list[str]:
+    """Cells that are significantly below popularity."""
+    cells = [(row, column) for row in rows for column in columns]
+    values = {place: table.cell(*place, "accuracy") for place in [*cells, *((BASE, column) for column in columns)]}
+    p_values = [paired_p_value(values[BASE, column].values, values[row, column].values) for row, column in cells]
+    known = [(place, p) for place, p in zip(cells, p_values, strict=True) if p is not None]
+    adjusted = holm([p for _, p in known])
+    return [
+        f"{row}, {column}"
+        for ((row, column), _), p in zip(known, adjusted, strict=True)
+        if p < SIGNIFICANCE and values[row, column].mean < values[BASE, column].mean
+    ]
+
+
+def by_labels(columns: list[str]) -> Mapping[str, list[str]]:
+    """Columns with as many labels a sample."""
+    groups: dict[str, list[str]] = {}
+    for column in columns:
+        groups.setdefault(next((f"{m} labels" for m in (2, 3) if f"{m} labels" in column), "one label"), []).append(
+            column
+        )
+    return groups
+
+
+def summary(store: Path, names: list[str]) -> None:
+    """Print every table's figures and what they mean."""
+    for name in names:
+        suite = load_suite(str(FOLDER / f"{name}.toml"))
+        with Store(store) as opened:
+            rows = {row.key: row for row in opened.rows([trial.key for trial in suite.all_trials()])}
+        columns, titles = [column.title for column in suite.columns], [row.title for row in suite.rows]
+        for spec in suite.tables:
+            table = build_table(suite, spec, rows, range(suite.trials))
+            print(f"\n{suite.title}. {spec.title}")
+            for title in titles:
+                means = [table.cell(title, column, "accuracy") for column in columns]
+                print(
+                    f"  {title:24}"
+                    + "  ".join(f"{column}: {cell.text()}" for column, cell in zip(columns, means, strict=True))
+                )
+            if name == "candidates":
+                continue
+            for labels, some in by_labels(columns).items():
+                for row in (row for row in ROWS if row in titles):
+                    parts = [figures(table, one, some) for one in (row, BASE, LIMIT)]
+                    share, low, high = pooled(*parts)
+                    gap = np.mean([(parts[2][column] - parts[1][column]).mean() for column in some])
+                    closed = f"{100 * share:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+                    print(f"  {labels}: {row}: {closed} of the gap, {gap:.1f} points")
+            lost = below(table, [row for row in ROWS if row in titles], columns)
+            print(f"  significantly below popularity: {'; '.join(lost) or 'none'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    prepared = commands.add_parser("prepare")
+    prepared.add_argument("raw", type=Path)
+    prepared.add_argument("--data", type=Path, required=True)
+    summed = commands.add_parser("summary")
+    summed.add_argument("store", type=Path)
+    summed.add_argument("suites", nargs="+")
+    asked = parser.parse_args()
+    if asked.command == "prepare":
+        prepare(asked.raw, asked.data)
+    else:
+        summary(asked.store, asked.suites)
+
+
+if __name__ == "__main__":
+    main()
