@@ -29,6 +29,7 @@ from wcll.inputs import check_labels
 from wcll.labels import to_mask, transition_from_repeated
 from wcll.labels.families import FAMILIES, EstimatedTransition
 from wcll.labels.sets import MOST_ORDERED
+from wcll.labels.statistics import label_totals
 from wcll.losses import LOSSES
 
 LEAN = 1.0  #: labels of each class that are taken as seen as the start has them, so that nothing becomes impossible
@@ -174,7 +175,7 @@ def transition_with_model(
 
 def _popularity(mask: BoolArray, largest: int) -> ModelTransition:
     """For sets so large that a product of chances is no likelihood, and that say nearly all without Q."""
-    found = FAMILIES["popularity"].fit(mask.sum(axis=0).astype(np.float64))
+    found = FAMILIES["popularity"].fit(label_totals(mask, mask.shape[1], np.ones(len(mask))))
     start = Round("popularity", 0, float("nan"), found.transition)
     basis = f"label counts, as sets of up to {largest} labels tell a model no more"
     return ModelTransition(found.transition, None, None, basis, "popularity", (start,), start)
