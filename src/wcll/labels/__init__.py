@@ -4,6 +4,7 @@ from wcll.labels.alarms import Check, check_counts, check_table
 from wcll.labels.beliefs import Belief
 from wcll.labels.draw import check_mask, make_complementary, to_mask, to_pairs
 from wcll.labels.families import FAMILIES, EstimatedTransition, Family, FamilyTransition
+from wcll.labels.health import LabelHealth, label_health
 from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, make_imbalance, step_counts
 from wcll.labels.pairs import PairsTransition, transition_from_pairs
 from wcll.labels.repeated import RepeatedTransition, transition_from_repeated
@@ -35,7 +36,7 @@ from wcll.labels.weights import WEIGHTINGS, ClassWeights, class_weights, eq13, r
 __all__ = ["FAMILIES", "TRANSITIONS", "WEIGHTINGS", "Belief", "Check", "ClassWeights", "Estimate"]
 __all__ += ["EstimatedTransition", "Family", "FamilyTransition", "PairsTransition", "RepeatedTransition"]
 __all__ += ["InverseSizeRecovery", "LabelSummary", "biased_transition", "check_counts", "check_mask", "check_table"]
-__all__ += ["class_weights", "complementary_prior"]
+__all__ += ["LabelHealth", "class_weights", "complementary_prior", "label_health"]
 __all__ += ["describe_labels", "eq13", "imbalance_counts", "inverse_size_transition", "label_counts"]
 __all__ += ["long_tailed_counts", "make_complementary", "make_imbalance", "make_transition", "noisy_transition"]
 __all__ += ["observed_marginal", "ordinary_prior", "recover_inverse_size", "resample", "select_by_marginal"]

@@ -93,6 +93,18 @@ def transition_from_repeated(
     (True, True)
     """
     sets = label_sets(ybar, n_classes, replacement=replacement)
+    return transition_from_sets(sets, prior=prior, strength=strength, draws=draws, random_state=random_state)
+
+
+def transition_from_sets(
+    sets: LabelSets,
+    *,
+    prior: ArrayLike | None = None,
+    strength: float | None = None,
+    draws: int = 10,
+    random_state: RandomState = 0,
+) -> RepeatedTransition:
+    """The same of samples that are counted by their labels already."""
     search = _Search(sets, _checked(sets, prior), prior is not None, stream(random_state, "labels", "repeated"))
     chosen = search.strength_by_folds() if strength is None else non_negative("strength", strength)
     best = search.best(chosen)
