@@ -37,6 +37,21 @@ def test_one_who_differs_is_found_and_comes_first():
     assert found == drawn(1, odd=[0.6, 0.1, 0.1, 0.1, 0.1])
 
 
+def test_one_who_differs_does_not_make_the_others_look_odd():
+    """With hundreds of labels each, the odd one among the others would give every one of them away."""
+    accused = [
+        {one.annotator for one in drawn(seed, annotators=3, labels=2000, odd=[0.6, 0.1, 0.1, 0.1, 0.1]) if one.differs}
+        for seed in range(40)
+    ]
+    assert np.mean([found == {"0"} for found in accused]) >= 0.95
+
+
+def test_two_who_differ_both_do():
+    found = drawn(0, annotators=2, labels=500, odd=[0.6, 0.1, 0.1, 0.1, 0.1])
+    assert [one.differs for one in found] == [True, True]
+    assert found[0].distance == found[1].distance > 0.3
+
+
 @pytest.mark.parametrize("labels", [6, 60])  # few labels are compared with tables drawn anew, many with chi-square
 def test_those_who_are_alike_are_not_accused(labels):
     accused = [any(one.differs for one in drawn(seed, labels=labels)) for seed in range(100)]

@@ -23,6 +23,7 @@ COMMANDS = {
     "demo": ("wcll.cli.demo:demo", "Compare the paper's methods on real digits, and write a report."),
     "methods": ("wcll.cli.methods:methods", "List the losses: what each needs, and its paper."),
     "simulate": ("wcll.cli.simulate:simulate", "Turn ordinary labels into complementary ones."),
+    "labels": ("wcll.cli.labels:app", "Say what complementary labels in a file tell of themselves."),
     "run": ("wcll.cli.suites:run", "Run what is missing of a suite, and print its tables."),
     "report": ("wcll.cli.suites:report", "Make tables and figures from the results of a suite."),
     "paper": ("wcll.cli.paper:app", "The paper's experiments: every published number beside ours."),

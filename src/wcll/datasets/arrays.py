@@ -31,7 +31,9 @@ def read_arrays(path: Path) -> Content:
     none; or a boolean mask (n, k) of the classes that are ruled out. Then ``y``, which is for evaluation only, may be
     missing, in whole or (likewise -1 or an empty text) in part.
     """
-    arrays = _load(path)
+    arrays = load_members(path, (), (*REQUIRED, *OPTIONAL))
+    if missing := [name for name in REQUIRED if name not in arrays and not (name == "y" and "ybar" in arrays)]:
+        raise InputError(str(path), "arrays x and y", f"no {' and no '.join(missing)}")
     tests = [name for name in ("x_test", "y_test") if name in arrays]
     if len(tests) == 1:
         raise InputError(str(path), "x_test and y_test together", f"{tests[0]} alone")
@@ -66,19 +68,20 @@ def read_array(path: Path, name: str = "") -> NDArray[Any]:
         raise InputError(str(path), WHOLE, str(error) or type(error).__name__) from None
 
 
-def _load(path: Path) -> Arrays:
+def load_members(path: Path, required: tuple[str, ...], optional: tuple[str, ...]) -> Arrays:
+    """Arrays of an ``.npz`` file by their names; others are not read."""
     check_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            there = {f"{name}.npy": name for name in (*REQUIRED, *OPTIONAL)}
+            there = {f"{name}.npy": name for name in (*required, *optional)}
             members = {there[entry.filename]: entry for entry in archive.infolist() if entry.filename in there}
             arrays = {name: _member(path, archive, members[name]) for name in there.values() if name in members}
     except InputError:
         raise
     except Exception as error:  # a damaged archive fails in many ways
         raise InputError(str(path), WHOLE, str(error) or type(error).__name__) from None
-    if missing := [name for name in REQUIRED if name not in arrays and not (name == "y" and "ybar" in arrays)]:
-        raise InputError(str(path), "arrays x and y", f"no {' and no '.join(missing)}")
+    if missing := [name for name in required if name not in arrays]:
+        raise InputError(str(path), f"an array {missing[0]}", "none")
     return arrays
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from wcll.checks import FloatArray, IntArray
+from wcll.checks import BoolArray, FloatArray, IntArray
 from wcll.labels.records import LabelRecords
 from wcll.memory import check_memory
 from wcll.streams import stream
@@ -19,6 +19,7 @@ MOST = 500  #: annotators, of whom those with the most labels are tested
 EXPECTED = 5.0  #: labels in every cell that make the chi-square distribution good enough
 DRAWS = 100_000  #: at most, for one annotator
 ENOUGH = 10  #: draws as far off as the labels that end the drawing: the chance is known well enough then
+ROUNDS = 20  #: at most so many are taken away one by one
 CLASSES = 100  #: at most so many are told apart: the rarest are counted together
 
 
@@ -44,11 +45,12 @@ class AnnotatorShares:
 
 
 def compare_annotators(records: LabelRecords) -> tuple[AnnotatorShares, ...]:
-    r"""Every annotator's label counts against those of all others, most different first.
+    r"""Every annotator's label counts against those of the others, most different first.
 
     The statistic is chi-square of a table of two rows. Its chance is that of the chi-square distribution where every
     cell expects ``EXPECTED`` labels or more, else from tables with the same margins that are drawn until ``ENOUGH`` are
-    as far off (Besag and Clifford). Holm's method adjusts for their number.
+    as far off (Besag and Clifford). Holm's method adjusts for their number. Whoever differs most is taken away before
+    the rest are compared with each other: one who is odd does not make all others look odd.
     """
     assert records.annotator is not None
     k, who = len(records.classes), len(records.annotators)
@@ -57,12 +59,35 @@ def compare_annotators(records: LabelRecords) -> tuple[AnnotatorShares, ...]:
     own = table.sum(axis=1)
     order = np.lexsort((np.arange(who), -own))
     tested = [int(a) for a in order[:MOST] if own[a] >= LEAST and own[a] < own.sum()]
-    total = table.sum(axis=0)
-    cells = _pooled(table)
-    chances = {a: _chance(cells[a], cells.sum(axis=0), len(tested)) for a in tested}
-    adjusted = _holm(chances)
-    found = [_one(records, a, table[a], total, chances.get(a), adjusted.get(a)) for a in range(who)]
+    chances, adjusted, pool = _tested(_pooled(table), tested)
+    usual, total = table[pool].sum(axis=0), table.sum(axis=0)
+    found = []
+    for a in range(who):
+        others = usual - table[a] if pool[a] else usual
+        others = others if others.any() else total - table[a]
+        found.append(_one(records, a, table[a], others, chances.get(a), adjusted.get(a)))
     return tuple(sorted(found, key=lambda one: (_last(one.adjusted), _last(one.p_value), -one.distance, one.annotator)))
+
+
+def _tested(cells: IntArray, tested: list[int]) -> tuple[dict[int, float], dict[int, float], BoolArray]:
+    """Chances, adjusted ones, and who is left to compare with."""
+    pool, left, largest = np.ones(len(cells), dtype=np.bool_), list(tested), 0.0
+    chances: dict[int, float] = {}
+    adjusted: dict[int, float] = {}
+    for _ in range(ROUNDS):
+        total = cells[pool].sum(axis=0)
+        if not any(cells[a].sum() < total.sum() for a in left):
+            break
+        chances |= {a: _chance(cells[a], total, len(tested)) for a in left}
+        far = {a: float(_statistic(cells[a], total, int(cells[a].sum()), int(total.sum()))) for a in left}
+        odd = min(left, key=lambda a: (chances[a], -far[a], a))
+        largest = max(largest, min(1.0, chances[odd] * len(left)))
+        if largest > LEVEL:
+            break
+        adjusted[odd], pool[odd] = largest, False
+        left.remove(odd)
+    rest = _holm({a: chances[a] for a in left if a in chances})
+    return chances, adjusted | {a: max(chance, largest) for a, chance in rest.items()}, pool
 
 
 def _pooled(table: IntArray) -> IntArray:
@@ -79,9 +104,8 @@ def _last(value: float | None) -> float:
 
 
 def _one(
-    records: LabelRecords, a: int, own: IntArray, total: IntArray, chance: float | None, adjusted: float | None
+    records: LabelRecords, a: int, own: IntArray, others: IntArray, chance: float | None, adjusted: float | None
 ) -> AnnotatorShares:
-    others = total - own
     gap = own / own.sum() - (others / others.sum() if others.any() else own / own.sum())
     most = records.classes[int(gap.argmax())]
     return AnnotatorShares(records.annotators[a], int(own.sum()), float(np.abs(gap).sum() / 2), most, chance, adjusted)
@@ -117,8 +141,8 @@ def _dealt(rng: np.random.Generator, total: IntArray, n: int, draws: int) -> Int
 def _statistic(own: IntArray, total: IntArray, n: int, whole: int) -> FloatArray:
     """Chi-square of the table of an annotator and all others; ``own`` may be many."""
     expected = total * (n / whole)
-    gap = own - expected
-    sums: FloatArray = (gap**2 / expected).sum(axis=-1) * (whole / (whole - n))
+    square = np.divide((own - expected) ** 2, expected, out=np.zeros(np.shape(own)), where=expected > 0)
+    sums: FloatArray = square.sum(axis=-1) * (whole / (whole - n))
     return sums
 
 

@@ -114,7 +114,7 @@ def _judged(fit: FamilyFit, gains: FloatArray, families: int) -> FamilyFit:
     if far > norm.isf(LEVEL / families):
         line = f"an unrestricted Q makes samples that it has not seen likelier, by {far:.1f} standard errors"
         return replace(judged, state="contradicted", line=line)
-    line = "an unrestricted Q makes samples that it has not seen no likelier"
+    line = "an unrestricted Q is not clearly better for samples that it has not seen"
     return replace(judged, state="not contradicted", line=line)
 
 

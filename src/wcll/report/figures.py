@@ -13,6 +13,8 @@ from wcll.report.render import render
 WIDTH, HEIGHT = 240, 132
 LEFT, RIGHT, TOP, BOTTOM = 30, 8, 8, 20
 MOST_TICKS = 12  # class names beside a confusion table
+PANEL = 340  # the width of a figure with names of classes
+LONGEST = 14  # characters of such a name
 
 
 def _x(share: float) -> float:
@@ -70,6 +72,40 @@ def confusion_panel(title: str, shares: FloatArray, names: Sequence[str]) -> str
     side, cells = (WIDTH - LEFT - RIGHT) / len(shares), np.argwhere(shares >= 0.005)
     ticks = names if len(shares) <= MOST_TICKS else ()
     return _draw("confusion", title=title, shares=shares, names=names, side=side, cells=cells, ticks=ticks)
+
+
+def share_panel(title: str, shares: Sequence[float], names: Sequence[str], limit: float) -> str:
+    """A bar for every class, those beyond the limit marked, and a line at the limit."""
+    left, step, most = 90, 15, 1.08 * max(*shares, limit)
+    bars = [(name, _short(name), value, value > limit) for name, value in zip(names, shares, strict=True)]
+    height = TOP + step * len(bars) + TOP
+
+    def across(value: float) -> float:
+        return value / most * (PANEL - left - RIGHT)
+
+    return _draw(
+        "shares", title=title, bars=bars, limit=limit, across=across, left=left, step=step, width=PANEL, height=height
+    )
+
+
+def transition_panel(title: str, matrix: FloatArray, names: Sequence[str]) -> str:
+    """Q as shades, the largest entry the darkest: rows are true classes, columns labels."""
+    left = 90
+    side = (PANEL - left - RIGHT) / len(matrix)
+    cells = [
+        (i, j, matrix[i, j] / matrix.max(), f"{names[i]}, not {names[j]}: {100 * matrix[i, j]:.1f} %")
+        for i, j in np.argwhere(matrix >= 0.005)
+    ]
+    most = [(name, names[int(row.argmax())]) for name, row in zip(names, matrix, strict=True)]
+    height = round(TOP + side * len(matrix) + TOP)
+    short = list(map(_short, names))
+    return _draw(
+        "transition", title=title, cells=cells, most=most, names=short, left=left, side=side, width=PANEL, height=height
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def _file(title: str, width: int, height: int, marks: str) -> str:

@@ -1,0 +1,32 @@
+"""One self-contained page about the health of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wcll.labels.health import LabelHealth
+from wcll.report.figures import share_panel, transition_panel
+from wcll.report.label_sections import sections
+from wcll.report.render import render
+
+MOST_CLASSES = 30  #: beyond, bars and matrices are too small to read
+
+
+def label_page(health: LabelHealth, source: str, made: Sequence[tuple[str, str]]) -> str:
+    """The page: figures of label shares and of Q, then every section; ``made`` says how it came about."""
+    title = f"Label health: {source}"
+    return render("labels.html", title=title, panels=_panels(health), sections=sections(health), made=made)
+
+
+def _panels(health: LabelHealth) -> list[tuple[str, str, str]]:
+    """Figures with their titles and captions."""
+    if len(health.classes) > MOST_CLASSES:
+        return []
+    names, shares = health.classes, health.shares.value
+    limit = "The dashed line is the most that uniform labels allow; classes beyond it are marked."
+    panels = [("Share of each label", limit, share_panel("share of each label", shares.tolist(), names, health.limit))]
+    if health.repeated is not None:
+        told = "told by the labels" if health.repeated.found.identified else "not told by the labels alone"
+        caption = f"Rows are true classes, columns labels in the same order; darker is more. It is {told}."
+        panels.append(("Q, estimated", caption, transition_panel("Q", health.repeated.found.transition, names)))
+    return panels

@@ -1,0 +1,262 @@
+"""The health of labels in words: sections of lines and tables, the same for a terminal and for a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wcll.labels.annotator_shares import LEAST, LEVEL, AnnotatorShares
+from wcll.labels.family_fits import FamilyFit
+from wcll.labels.health import MOST_CLASSES, LabelHealth, RepeatedHealth
+from wcll.labels.worth import POINTS, LabelWorth
+
+MOST_ROWS = 30  #: of a table; the rest is in the JSON
+WIDEST = 12  #: classes whose Q is shown entry by entry
+
+Rows = list[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title, what is said, and perhaps a table."""
+
+    title: str
+    lines: tuple[str, ...]
+    heads: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    left: tuple[str, ...] = ()  #: heads of columns of words; others are numbers
+
+
+def sections(health: LabelHealth) -> list[Section]:
+    """All that is said of labels, in order."""
+    found = [_counts(health), _families(health), _agreement(health), *_transition(health), _mistakes(health)]
+    found += [_confused(health), *_annotators(health), _worth(health)]
+    return found
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A share as people read it.
+
+    >>> percent(0.1234), percent(-0.00001)
+    ('12.3 %', '0.0 %')
+    """
+    return f"{100 * value + 0.0:.{digits}f} %".replace("-0.0 %", "0.0 %")
+
+
+def _with_error(value: float, error: float) -> str:
+    return f"{percent(value)} ± {100 * error:.1f}"
+
+
+def _cut(rows: Rows, what: str) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
+    """As many rows as can be read, and a line about the rest."""
+    rest = len(rows) - MOST_ROWS
+    return tuple(rows[:MOST_ROWS]), [f"{rest} more {what} are in the JSON output."] if rest > 0 else []
+
+
+def _counts(health: LabelHealth) -> Section:
+    least, mean, most = health.sizes
+    each = f"{least}" if least == most else f"{least} to {most}, {mean:.2f} on average"
+    lines = [f"{health.samples} samples, {health.labels} labels ({each} a sample), {len(health.classes)} classes."]
+    lines.append(f"Under uniform labels no class has more than 1/(K-1) = {percent(health.limit)} of them.")
+    if health.check is None:
+        lines.append(f"Not checked against uniform labels: more than {MOST_CLASSES} classes.")
+    else:
+        lines.append(f"Uniform labels are {health.check}.")
+    if health.never:
+        named = ", ".join(health.never[:10]) + (f" and {len(health.never) - 10} more" if health.never[10:] else "")
+        lines.append(f"Never a label: {named}.")
+    heads = ["class", "labels", "share"]
+    if health.implied is not None:
+        heads.append("class share if labels are uniform")
+    order = np.argsort(-health.counts, kind="stable")
+    rows: Rows = []
+    for k in order[: MOST_ROWS + 1]:
+        row = [
+            health.classes[k],
+            str(health.counts[k]),
+            _with_error(health.shares.value[k], health.shares.standard_error[k]),
+        ]
+        if health.implied is not None:
+            row.append(_with_error(health.implied.value[k], health.implied.standard_error[k]))
+        rows.append(tuple(row))
+    rows += [()] * (len(order) - len(rows))
+    shown, more = _cut(rows, "classes")
+    return Section("Counts", (*lines, *more), tuple(heads), shown, ("class",))
+
+
+def _families(health: LabelHealth) -> Section:
+    if not health.families:
+        return Section("Which labels these may be", (f"Not looked at: more than {MOST_CLASSES} classes.",))
+    several = health.repeated is not None
+    lines = ["A family says how wrong classes are chosen. Label counts can contradict uniform labels only."]
+    if several:
+        lines = [
+            "A family says how wrong classes are chosen; sets of labels contradict it if an unrestricted Q makes "
+            "samples likelier that neither has seen."
+        ]
+        if all(fit.state == "contradicted" for fit in health.families if fit.gain is not None):
+            lines.append("None of these families fits: give an estimated Q to what learns from these labels.")
+    rows = tuple(_family(fit, several) for fit in health.families)
+    heads = ("family", "verdict", *(("gain of an unrestricted Q",) if several else ()), "why", "meaning")
+    return Section("Which labels these may be", tuple(lines), heads, rows, ("family", "verdict", "why", "meaning"))
+
+
+def _family(fit: FamilyFit, several: bool) -> tuple[str, ...]:
+    gain = "-" if fit.gain is None else f"{fit.gain:.4f} ± {fit.error:.4f}"
+    return (fit.name, fit.state, *((gain,) if several else ()), fit.line, fit.words)
+
+
+def _agreement(health: LabelHealth) -> Section:
+    title, found = "Agreement of labels of one sample", health.agreement
+    if health.sizes[2] < 2:
+        return Section(title, ("Can't be told from one label a sample.",))
+    if found is None:
+        never = "No sample names a class twice: its labels are taken as drawn without replacement, and cannot agree."
+        return Section(title, (never,))
+    lines = [
+        f"Two labels of a sample name the same class in {percent(found.share)} ± {100 * found.error:.1f} of "
+        f"{found.pairs} pairs; labels that have nothing to do with their sample would in {percent(found.independent)}."
+    ]
+    if found.deviations > 3:
+        lines.append(f"Labels depend on the sample, by {found.deviations:.0f} standard errors.")
+    else:
+        lines.append("That is no more than chance: agreement does not show that labels depend on the sample.")
+    return Section(title, tuple(lines))
+
+
+def _transition(health: LabelHealth) -> Iterator[Section]:
+    title, repeated = "Q and class shares, estimated from repeated labels", health.repeated
+    if repeated is None:
+        yield Section(title, (_sentence(f"can't be told: {health.repeated_problem}"),))
+        return
+    found = repeated.found
+    told = "The labels tell Q by themselves" if found.identified else "The labels do not tell Q by themselves"
+    lines = [f"{told}: {in_names(found.reason, health.classes)}."]
+    if repeated.samples < health.samples:
+        lines.append(f"From {repeated.samples} of {health.samples} samples, drawn at random, to take seconds only.")
+    yield Section(title, tuple(lines), *_matrix(health, repeated), ("true class",))
+
+
+def in_names(reason: str, names: Sequence[str]) -> str:
+    """A reason that numbers classes, with their names.
+
+    >>> in_names("the rows of classes 0 and 2 nearly agree", ["ant", "bee", "cow"])
+    "the rows of classes 'ant' and 'cow' nearly agree"
+    """
+
+    def named(found: re.Match[str]) -> str:
+        return re.sub(r"\d+", lambda number: repr(names[int(number[0])]), found[0])
+
+    return re.sub(r"\bclass \d+|\bclasses \d+ and \d+", named, reason)
+
+
+def _matrix(health: LabelHealth, repeated: RepeatedHealth) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Rows of Q in percent with their errors, if there are few; else class shares alone."""
+    found, names = repeated.found, health.classes
+    assert found.standard_error is not None
+    assert found.shares is not None
+    assert found.shares_error is not None
+    few = len(names) <= WIDEST
+    heads = ("true class", "share", *((f"not {name}" for name in names) if few else ()))
+    rows = []
+    for y, name in enumerate(names):
+        pairs = zip(found.transition[y], found.standard_error[y], strict=True)
+        entries = [f"{100 * value:.0f} ± {100 * error:.0f}" for value, error in pairs] if few else []
+        rows.append((name, _with_error(found.shares[y], found.shares_error[y]), *entries))
+    return heads, tuple(rows)
+
+
+def _mistakes(health: LabelHealth) -> Section:
+    title, repeated, lines = "Mistakes: labels that name the true class", health.repeated, []
+    if health.everything_named:
+        several = f"{health.everything_named} sample{'s' if health.everything_named > 1 else ''}"
+        lines.append(f"In {several} every class is named: at least one label of each is wrong.")
+    if health.sizes[2] < 2:
+        return Section(title, ("Can't be told from one label a sample.",))
+    if repeated is None:
+        return Section(title, (*lines, _sentence(f"can't be told: {health.repeated_problem}")))
+    if repeated.noise_error is None:
+        lines.append("None show: labels without mistakes fit best. This has no error, and does not say there are none.")
+    else:
+        lines.append(
+            f"{percent(repeated.noise)} of the labels, the diagonal of the estimated Q; standard error at most "
+            f"{100 * repeated.noise_error:.1f} points."
+        )
+    if not repeated.found.identified:
+        lines.append("The labels do not tell Q by themselves, so this may be off by more.")
+    return Section(title, tuple(lines))
+
+
+def _confused(health: LabelHealth) -> Section:
+    title = "Classes that are hard to tell apart"
+    if health.repeated is None:
+        return Section(title, (_sentence(f"can't be told: {health.repeated_problem}"),))
+    line = "Samples of these classes get nearly the same labels: a model can hardly tell them apart from these labels."
+    rows = tuple(
+        (
+            f"{pair.first}, {pair.second}",
+            percent(pair.distance),
+            percent(pair.error),
+            "yes" if pair.told_apart else "no",
+        )
+        for pair in health.repeated.pairs
+    )
+    heads = ("classes", "distance of their rows", "by errors alone", "told apart")
+    return Section(title, (line, "Distances are total variation, 0 to 100 %; nearest first."), heads, rows, heads[:1])
+
+
+def _annotators(health: LabelHealth) -> Iterator[Section]:
+    if health.annotators is None:
+        return
+    differ = [one for one in health.annotators if one.differs]
+    untested = sum(one.p_value is None for one in health.annotators)
+    says = f"{len(differ)} of {len(health.annotators)} differ" if differ else "No annotator is seen to differ"
+    lines = [
+        f"{says} from the others in how often they name each class (chi-square, adjusted by Holm, level {LEVEL:g}).",
+        "Those who differ are not counted among the others. Annotators who saw other samples differ as well, without "
+        "any fault of theirs.",
+    ]
+    if untested:
+        lines.append(f"{untested} were not tested: fewer than {LEAST} labels, nobody else, or too many annotators.")
+    rows, more = _cut([_annotator(one) for one in health.annotators], "annotators")
+    heads = ("annotator", "labels", "distance", "more often than others", "p", "adjusted p", "differs")
+    yield Section("Annotators", (*lines, *more), heads, rows, ("annotator", "more often than others"))
+
+
+def _annotator(one: AnnotatorShares) -> tuple[str, ...]:
+    chances = ["-" if p is None else f"{p:.2g}" for p in (one.p_value, one.adjusted)]
+    return (one.annotator, str(one.labels), percent(one.distance), one.most, *chances, "yes" if one.differs else "no")
+
+
+def _worth(health: LabelHealth) -> Section:
+    title, worth = "What a label is worth", health.worth
+    if worth is None:
+        return Section(title, (f"Not worked out: more than {MOST_CLASSES} classes.",))
+    share = worth.information / worth.entropy if worth.entropy else 0.0
+    lines = [
+        f"{worth.basis[0].upper()}{worth.basis[1:]}.",
+        f"A label tells {worth.information:.3f} of the {worth.entropy:.3f} bits of a sample's class "
+        f"({percent(share)}){_true_labels(worth)}.",
+    ]
+    if worth.problem:
+        lines.append(f"How many labels tell an accuracy can't be said: {worth.problem}.")
+        return Section(title, tuple(lines))
+    lines.append("What follows is about measuring a model; it says nothing of the accuracy that a model will have.")
+    lines.append(
+        f"To know a model's accuracy to ±{100 * POINTS:.0f} points (95 %) from held-out labels, one a sample, if Q is "
+        "right and the model's mistakes are the same for all classes:"
+    )
+    rows = tuple((percent(one.accuracy, 0), str(one.labels), str(one.true_labels)) for one in worth.judging)
+    return Section(title, tuple(lines), ("accuracy", "labels", "true labels that would do"), rows)
+
+
+def _true_labels(worth: LabelWorth) -> str:
+    ratio = worth.labels_for_one
+    return f": {ratio:.1f} labels or more weigh as much as one true label" if np.isfinite(ratio) else ""
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
