@@ -43,6 +43,8 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "ordinary_prior": (labels.ordinary_prior, {"ybar": Y, "transition": Q, "sample_weight": np.ones(12)}),
     "recover_inverse_size": (labels.recover_inverse_size, {"ybar": Y, "n_classes": 3, "sample_weight": np.ones(12)}),
     "describe_labels": (labels.describe_labels, {"ybar": Y, "n_classes": 3, "transition": Q}),
+    "label_health": (labels.label_health, {"ybar": Y, "classes": [0, 1, 2], "annotators": np.arange(12) % 2}),
+    "label_health of lists": (labels.label_health, {"ybar": [[0, 1], [2, 2], [1, 0]]}),
     "biased_transition": (labels.biased_transition, {"n_classes": 3, "strength": "weak", "random_state": 0}),
     "uniform_transition": (labels.uniform_transition, {"n_classes": 3}),
     "complementary_prior": (labels.complementary_prior, {"sizes": np.array([1.0, 2.0, 3.0])}),
@@ -186,7 +188,12 @@ def test_arrays_that_lose_something_are_refused(name, argument):
     fine = {"X": [*wrong(X)], "logits": ["NaN", "infinite", "negative"], "classes": ["text", "negative"]}
     fine |= {"candidates": ["NaN", "infinite", "negative"], "scores": ["NaN", "infinite", "negative"]}
     fine |= {
-        "ybar": {"encode_labels": ["text", "negative", "ragged"], "resample": [*wrong(X)]}.get(name, []),
+        "annotators": ["text"],
+        "ybar": {
+            "label_health of lists": ["text", "ragged"],
+            "encode_labels": ["text", "negative", "ragged"],
+            "resample": [*wrong(X)],
+        }.get(name, []),
         "labels": ["ragged"],
     }
     assert not set(silent) - set(fine.get(argument, []))

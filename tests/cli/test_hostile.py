@@ -35,7 +35,7 @@ NAMES = ("", " ", "..", "../x", "~nosuchuser/x", "x" * 5000, "a\nb", "\x1b[31mre
 FILES = ("folder", "pipe", "garbage", "nosuch/x.svg", "garbage/x.json", "pipe.toml")
 SILLY = (*NUMBERS, *NAMES, *FILES)
 DEVICES = ("/dev/null", "/dev/zero")  #: only for what is read: whoever may write everywhere could replace them
-READ = ("suite", "labels", "transition", "data", "folder")
+READ = ("suite", "labels", "file", "transition", "data", "folder")
 
 #: What makes a command valid, and quick; names end as their values must.
 VALID = {
@@ -45,6 +45,7 @@ VALID = {
     "report": ["tiny.toml"],
     "paper report": ["--results", "results"],
     "bound simulate": ["--draws", "2"],
+    "labels describe": ["labels.csv", "--not-label", "label"],
     "results export": ["rows.json"],
     "results import": ["made.json"],
     "data download": ["digits"],
@@ -137,6 +138,7 @@ def place(tmp_path, monkeypatch, request):
     Path("garbage").write_bytes(bytes(range(256)))
     Path("tiny.toml").write_text(TINY)
     np.save("y.npy", np.repeat(np.arange(3), 20))
+    Path("labels.csv").write_text("label,1.5\n" + "a,x\nb,y\nc,x\n" * 5)
     tiny = load_suite("tiny.toml")
     for module in ("demo", "paper"):
         monkeypatch.setattr(f"wcll.cli.{module}.load_suite", lambda name: tiny)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import FloatArray, InputError, IntArray, as_array, class_indices, same_length
+from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array, class_indices, same_length
 from wcll.labels.draw import check_mask
-from wcll.labels.names import COLLECTIONS, encode_labels
+from wcll.labels.names import COLLECTIONS, class_names, encode_labels
 from wcll.labels.sets import LabelSets
 from wcll.memory import check_memory
 
@@ -93,8 +93,9 @@ def label_records(ybar: Any, classes: Any = None, annotators: Any = None) -> Lab
     >>> records.label.tolist(), records.sample.tolist(), records.replacement
     ([1, 2, 2], [0, 1, 1], True)
     """
-    lengths, flat, names = _flat(ybar, classes)
-    index, names = _encoded(flat, names)
+    known = None if classes is None else class_names(classes)
+    lengths, flat = _flat(ybar, None if known is None else len(known))
+    index, names = _encoded(flat, known)
     sample = np.repeat(np.arange(len(lengths)), lengths)
     if annotators is None:
         return checked(LabelRecords(names, index, sample))
@@ -102,51 +103,62 @@ def label_records(ybar: Any, classes: Any = None, annotators: Any = None) -> Lab
     return checked(LabelRecords(names, index, sample, number, tuple(map(str, who))))
 
 
-def _flat(ybar: Any, classes: Any) -> tuple[IntArray, NDArray[Any], Any]:
-    """How many labels each sample has, all labels one after another, and the classes as far as they are told."""
-    if isinstance(ybar, list | tuple) and any(isinstance(row, COLLECTIONS) for row in ybar):
+def _is_nested(values: Any) -> bool:
+    return isinstance(values, list | tuple) and any(isinstance(row, COLLECTIONS) for row in values)
+
+
+def _flat(ybar: Any, n_classes: int | None) -> tuple[IntArray, NDArray[Any]]:
+    """How many labels each sample has, and all labels one after another, or the mask."""
+    if _is_nested(ybar):
         parts = [as_array("ybar", list(row) if isinstance(row, set | frozenset) else row) for row in ybar]
         if any(part.ndim != 1 or not part.size for part in parts):
             raise InputError("ybar", "a list of labels for every sample", "an empty one, or something else")
-        return np.array([len(part) for part in parts]), np.concatenate(parts), classes
+        if any(part.dtype == np.bool_ for part in parts):
+            raise InputTypeError("ybar", "labels, or a mask as an array", "truth values in lists")
+        return np.array([len(part) for part in parts]), np.concatenate(parts)
     array = as_array("ybar", ybar)
     if array.ndim not in (1, 2) or not array.size:
         raise InputError("ybar", "one label a sample, several, (n, m), or a mask (n, K)", f"shape {array.shape}")
-    if array.dtype == np.bool_:
-        if array.ndim != 2:
-            raise InputError("ybar", "a mask of shape (n, K)", f"shape {array.shape}")
-        mask = check_mask(array, array.shape[1])
-        names = list(map(str, range(array.shape[1]) if classes is None else classes))
-        if len(names) != array.shape[1]:
-            raise InputError("classes", f"{array.shape[1]} names, one a column of the mask", len(names))
-        return mask.sum(axis=1), np.nonzero(mask)[1], names
-    return np.full(len(array), array.shape[1] if array.ndim == 2 else 1), array.ravel(), classes
+    if array.dtype != np.bool_:
+        return np.full(len(array), array.shape[1] if array.ndim == 2 else 1), array.ravel()
+    if array.ndim != 2:
+        raise InputError("ybar", "a mask of shape (n, K)", f"shape {array.shape}")
+    mask = check_mask(array, array.shape[1])
+    if n_classes not in (None, array.shape[1]):
+        raise InputError("classes", f"{array.shape[1]} names, one a column of the mask", n_classes)
+    return mask.sum(axis=1), mask
 
 
-def _encoded(flat: NDArray[Any], classes: Any) -> tuple[IntArray, tuple[str, ...]]:
+def _encoded(flat: NDArray[Any], known: NDArray[Any] | None) -> tuple[IntArray, tuple[str, ...]]:
     """Labels as indices of classes, and the names of these."""
-    if flat.dtype.kind in "iu" and (classes is None or all(isinstance(name, str) for name in classes)):
-        names = None if classes is None else list(classes)
-        index = class_indices("ybar", flat, None if names is None else len(names))
-        if names is None:
+    if flat.dtype == np.bool_:
+        names = np.arange(flat.shape[1]) if known is None else known
+        return np.nonzero(flat)[1], tuple(map(str, names))
+    if flat.dtype.kind in "iu" and (known is None or known.dtype.kind == "U"):
+        index = class_indices("ybar", flat, None if known is None else len(known))
+        if known is None:
             _check_number(int(index.max()) + 1)
-            names = list(map(str, range(int(index.max()) + 1)))
-        return index, tuple(names)
-    found = encode_labels(flat.tolist() if flat.dtype == object else flat, classes)
+            known = np.arange(int(index.max()) + 1)
+        return index, tuple(map(str, known))
+    found = encode_labels(flat.tolist() if flat.dtype == object else flat, known)
     assert found.index is not None
     return found.index, tuple(map(str, found.classes))
 
 
 def _of_annotators(annotators: Any, lengths: IntArray) -> NDArray[Any]:
     """The annotator of every label."""
-    nested = isinstance(annotators, list | tuple) and any(isinstance(row, COLLECTIONS) for row in annotators)
-    parts = [np.ravel(row) for row in annotators] if nested else None
-    given = np.concatenate(parts) if parts else as_array("annotators", annotators).ravel()
-    total = int(lengths.sum())
+    if _is_nested(annotators):
+        given = np.concatenate([as_array("annotators", row).ravel() for row in annotators])
+    else:
+        given = as_array("annotators", annotators).ravel()
+    if given.dtype == object and all(isinstance(one, str | int) for one in given):
+        given = given.astype(str)
+    if given.dtype.kind not in "iuU":
+        raise InputTypeError("annotators", "names as text or whole numbers", given.dtype)
     if len(given) == len(lengths):
         given = np.repeat(given, lengths)
-    same_length("ybar", total, "annotators", len(given))
-    return given.astype(str) if given.dtype == object else given
+    same_length("ybar", int(lengths.sum()), "annotators", len(given))
+    return given
 
 
 def _check_number(classes: int) -> None:
