@@ -77,3 +77,13 @@ def test_many_classes_are_pooled():
     ybar[:400] = rng.integers(0, 90, 400)
     found = compare_annotators(label_records(ybar, annotators=np.arange(4000) // 400))
     assert [one.annotator for one in found if one.differs] == ["0"]
+
+
+def test_a_class_that_was_named_once_accuses_nobody():
+    """Somebody has to have named it; the chi-square distribution would find that impossible."""
+    ybar = np.arange(1000) % 2
+    ybar[7] = 2
+    found = compare_annotators(label_records(ybar, annotators=np.arange(1000) // 5))
+    assert not any(one.differs for one in found)
+    assert found[0].annotator == "1"
+    assert 0.001 < found[0].p_value < 0.02

@@ -40,3 +40,11 @@ def test_the_deviation_is_that_of_the_estimate():
     value, error = label_free_accuracy(make_complementary(y, matrix, random_state=2), predicted, matrix)
     assert value == pytest.approx(0.8, abs=4 * error)
     assert error * np.sqrt(n) == pytest.approx(accuracy_deviation(matrix, shares, 0.8), rel=0.02)
+
+
+def test_information_by_hand():
+    """Two classes have the same labels, a coin; the third always has the same."""
+    worth = label_worth([[0, 0.5, 0.5], [0, 0.5, 0.5], [1, 0, 0]], [0.5, 0.25, 0.25])
+    assert worth.entropy == pytest.approx(1.5)
+    labels = 0.25 * 2 + 2 * 0.375 * -np.log2(0.375)
+    assert worth.information == pytest.approx(labels - 0.75)  # one bit is left open in three quarters of the samples

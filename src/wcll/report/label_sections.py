@@ -43,11 +43,17 @@ def percent(value: float, digits: int = 1) -> str:
     >>> percent(0.1234), percent(-0.00001)
     ('12.3 %', '0.0 %')
     """
-    return f"{100 * value + 0.0:.{digits}f} %".replace("-0.0 %", "0.0 %")
+    return f"{round(100 * value, digits) + 0.0:.{digits}f} %"
 
 
-def _with_error(value: float, error: float) -> str:
-    return f"{percent(value)} ± {100 * error:.1f}"
+def with_error(value: float, error: float) -> str:
+    """A share and its standard error, with as many digits as the error has to say.
+
+    >>> with_error(0.1234, 0.0123), with_error(0.00109, 0.00003)
+    ('12.3 % ± 1.2', '0.109 % ± 0.003')
+    """
+    digits = min(max(int(np.ceil(-np.log10(max(100 * error, 1e-9)))), 1), 4) if error > 0 else 1
+    return f"{percent(value, digits)} ± {100 * error:.{digits}f}"
 
 
 def _cut(rows: Rows, what: str) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
@@ -77,10 +83,10 @@ def _counts(health: LabelHealth) -> Section:
         row = [
             health.classes[k],
             str(health.counts[k]),
-            _with_error(health.shares.value[k], health.shares.standard_error[k]),
+            with_error(health.shares.value[k], health.shares.standard_error[k]),
         ]
         if health.implied is not None:
-            row.append(_with_error(health.implied.value[k], health.implied.standard_error[k]))
+            row.append(with_error(health.implied.value[k], health.implied.standard_error[k]))
         rows.append(tuple(row))
     rows += [()] * (len(order) - len(rows))
     shown, more = _cut(rows, "classes")
@@ -117,7 +123,7 @@ def _agreement(health: LabelHealth) -> Section:
         never = "No sample names a class twice: its labels are taken as drawn without replacement, and cannot agree."
         return Section(title, (never,))
     lines = [
-        f"Two labels of a sample name the same class in {percent(found.share)} ± {100 * found.error:.1f} of "
+        f"Two labels of a sample name the same class in {with_error(found.share, found.error)} of "
         f"{found.pairs} pairs; labels that have nothing to do with their sample would in {percent(found.independent)}."
     ]
     if found.deviations > 3:
@@ -165,7 +171,7 @@ def _matrix(health: LabelHealth, repeated: RepeatedHealth) -> tuple[tuple[str, .
     for y, name in enumerate(names):
         pairs = zip(found.transition[y], found.standard_error[y], strict=True)
         entries = [f"{100 * value:.0f} ± {100 * error:.0f}" for value, error in pairs] if few else []
-        rows.append((name, _with_error(found.shares[y], found.shares_error[y]), *entries))
+        rows.append((name, with_error(found.shares[y], found.shares_error[y]), *entries))
     return heads, tuple(rows)
 
 
