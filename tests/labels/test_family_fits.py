@@ -116,3 +116,12 @@ def test_too_few_samples_are_not_split():
     sets = label_records([["a", "b"], ["c", "c"]]).sets()
     fits = by_counts(sets.totals)
     assert by_sets(fits, sets, transition_from_sets(sets, draws=0)) == fits
+
+
+@pytest.mark.filterwarnings("error")
+def test_few_labels_send_nothing_to_infinity():
+    sets = label_records([[1, 1, 0], [0, 0, 0], [3, 2, 3], [2, 2, 3]]).sets()
+    for name in told_by_counts():
+        found = fitted(name, sets)
+        np.testing.assert_allclose(found.transition.sum(axis=1), 1)
+        assert np.isfinite(found.prior).all()
