@@ -278,7 +278,9 @@ def _worth(
 ) -> LabelWorth | None:
     """By the Q that was estimated, else uniform if counts allow it, else popularity."""
     if repeated is not None and repeated.found.shares is not None:
-        how = "estimated from repeated labels" + ("" if repeated.found.identified else ", which do not tell it alone")
+        how = "estimated from repeated labels" + (
+            "" if repeated.found.identified else ", which do not tell it alone: a rough guess"
+        )
         return label_worth(repeated.found.transition, repeated.found.shares, f"Q and class shares {how}")
     if check is None:
         return None

@@ -200,7 +200,10 @@ def _confused(health: LabelHealth) -> Section:
     title = "Classes that are hard to tell apart"
     if health.repeated is None:
         return Section(title, (_sentence(f"can't be told: {health.repeated_problem}"),))
-    line = "Samples of these classes get nearly the same labels: a model can hardly tell them apart from these labels."
+    line = (
+        "The nearer the rows of Q of two classes, the harder it is to tell these classes apart from such labels; rows "
+        "that are not told apart differ no more than their errors allow."
+    )
     rows = tuple(
         (
             f"{pair.first}, {pair.second}",
