@@ -129,7 +129,7 @@ def test_bad_tables_are_one_line(text, options, message, tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "options", "message"),
     [
-        ({"x": [1]}, {}, "expected an array ybar, got no ybar"),
+        ({"x": [1]}, {}, "expected an array ybar, got none"),
         ({"ybar": [1.5]}, {}, "whole numbers, text or truth values"),
         ({"ybar": np.zeros((0,), int)}, {}, "one label a sample"),
         ({"ybar": [0, 1]}, {"labels": ["ybar"]}, "--not-label: expected none for an .npz file"),
