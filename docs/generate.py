@@ -22,7 +22,7 @@ from typing import Any
 
 from wcll.cli.methods import markdown, method_rows
 from wcll.paper.claims import judge_all
-from wcll.paper.page import count_verdicts, figure3, headline, render_report
+from wcll.paper.page import count_verdicts, figure_files, headline, render_report
 from wcll.paper.published import RIVALS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.report.bound_figures import figure_name, trend_figure
@@ -149,7 +149,7 @@ def pages() -> dict[Path, str]:
     return {
         ROOT / "README.md": replace_part(readme, "demo", demo_table()),
         ROOT / "docs" / "reproduction.md": render_report(found, ".md"),
-        ROOT / "docs" / "figures" / "figure3.svg": figure3(found),
+        **{ROOT / "docs" / "figures" / name: text for name, text in figure_files(found).items()},
         **bounds_pages(),
         ROOT / "docs" / "methods.md": f"# Methods\n\n`wcll methods --json` has every field of the registry.\n\n{table}",
     }

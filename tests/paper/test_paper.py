@@ -176,10 +176,10 @@ def test_tables_of_what_is_kept_are_those_of_rows(rows):
 
 def test_what_is_kept_survives_its_file(rows):
     row = next(iter(rows.values()))
-    whole = keep(row, curve=True)
+    whole = keep(row, curves=2)
     assert Kept.from_list(json.loads(json.dumps(whole.to_list()))) == whole
-    assert len(whole.recalls) == 8
-    lost = dataclasses.replace(whole, score=float("inf"), diverged=True, recalls=())
+    assert len(whole.recalls) == len(whole.accuracies) == 8
+    lost = dataclasses.replace(whole, score=float("inf"), diverged=True, recalls=(), accuracies=())
     assert Kept.from_list(json.loads(json.dumps(lost.to_list()))) == lost
 
 
@@ -594,7 +594,7 @@ def test_the_report_has_every_published_number(found, page):
     assert "Told the class sizes: WCLL" in markdown
     assert "PC† " in markdown
     assert "http" not in html.replace("http://www.w3.org", "")  # one file, nothing loaded
-    assert html.count("<polyline") == 9 * 4
+    assert html.count("<polyline") == 12 * 4
 
 
 @needs_results
@@ -633,7 +633,7 @@ def test_page_in_a_browser(page, width, dark, tmp_path):
     seen = look_at(page, width, dark, tmp_path)
     assert seen["inner"] == width
     assert seen["overflow"] <= 0
-    assert seen["drawn"] == 9
+    assert seen["drawn"] == 12
     assert (seen["paper"] < 60) == dark
     assert abs(seen["ink"] - seen["paper"]) > 150
     assert seen["shaded"] > 110  # numbers on coloured cells

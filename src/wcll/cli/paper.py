@@ -35,7 +35,7 @@ from wcll.evaluation import METRICS
 from wcll.paper import search
 from wcll.paper.images import FACTORS, IMAGES, Growing, stages
 from wcll.paper.named import NAMED, named_suite
-from wcll.paper.page import figure3, render_report
+from wcll.paper.page import figure_files, render_report
 from wcll.paper.part import Part, mean_absolute
 from wcll.paper.published import show_name
 from wcll.paper.reproduction import read_reproduction
@@ -247,7 +247,7 @@ def report(
     found = read_reproduction(results)
     files = {out: render_report(found, out.suffix)}
     if out.suffix == ".md":  # which shows figures that are files
-        files[out.parent / "figures" / "figure3.svg"] = figure3(found)
+        files |= {out.parent / "figures" / name: text for name, text in figure_files(found).items()}
     for path, text in files.items():
         path.parent.mkdir(exist_ok=True)
         write_file(path, text)

@@ -15,6 +15,7 @@ from wcll.results import Row
 from wcll.suites import Suite
 
 METRICS = ("accuracy", "balanced_accuracy", "minority_recall")  #: of most suites
+MOST_CURVES = 2  #: of the imbalanced classes' recall, and of accuracy
 LOOKS = ("last", "chosen", "best")  #: when a run is looked at
 
 
@@ -23,10 +24,10 @@ def metrics_of(suite: Suite) -> tuple[str, ...]:
     return tuple(dict.fromkeys(metric for spec in suite.tables for metric in spec.metrics))
 
 
-def fields_of(metrics: Sequence[str]) -> tuple[str, ...]:
-    """The values of a run's line, in order."""
+def fields_of(metrics: Sequence[str], curves: int = 1) -> tuple[str, ...]:
+    """The values of a run's line, in order; curves only where a figure shows them."""
     looks = (f"{look} {name}" for look in LOOKS for name in ("epoch", *metrics))
-    return ("key", "diverged", "score", *looks, "curve")
+    return ("key", "diverged", "score", *looks, "curve", *(["accuracy curve"] if curves == MOST_CURVES else []))
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Kept:
     best: int  #: the epoch of the highest TEST accuracy: an oracle, for comparison only
     figures: dict[int, dict[str, float]]  #: by epoch and metric (fractions)
     recalls: tuple[float, ...] = ()  #: minority recall after every epoch (NaN: not looked at), where a figure shows it
+    accuracies: tuple[float, ...] = ()  #: likewise
 
     @property
     def checkpoints(self) -> tuple[int]:
@@ -65,41 +67,44 @@ class Kept:
         score = self.score if isfinite(self.score) else None
         epochs = (self.epochs, self.chosen, self.best)
         looks = [value for epoch in epochs for value in (epoch, *self.figures[epoch].values())]
-        recalls = [value if isfinite(value) else None for value in self.recalls]
-        return [self.key, int(self.diverged), score, *looks, *([recalls] if recalls else [])]
+        curves = [[value if isfinite(value) else None for value in curve] for curve in (self.recalls, self.accuracies)]
+        return [self.key, int(self.diverged), score, *looks, *(curve for curve in curves if curve)]
 
     @staticmethod
     def from_list(values: Sequence[Any], metrics: Sequence[str] = METRICS) -> Kept:
         """What :meth:`to_list` wrote of these metrics; anything else is a ValueError."""
         key, diverged, score, *rest = values
         size = 1 + len(metrics)
-        looks, recalls = [rest[i * size : (i + 1) * size] for i in range(len(LOOKS))], tuple(*rest[len(LOOKS) * size :])
+        looks, curves = [rest[i * size : (i + 1) * size] for i in range(len(LOOKS))], rest[len(LOOKS) * size :]
         if len(looks[-1]) < size:
             raise ValueError("a run without all of its figures")
         epochs = (looks[0][0], looks[1][0], looks[2][0])
-        shares = [share for _, *some in looks for share in some] + [value for value in recalls if value is not None]
+        shares = [share for _, *some in looks for share in some]
+        shares += [value for curve in curves for value in curve if value is not None]
         if not (isinstance(key, str) and diverged in (0, 1) and (score is None or is_number(score))):
             raise ValueError("a run without a key, or whose score is no number")
         if not all(type(epoch) is int and 1 <= epoch <= epochs[0] for epoch in epochs):
             raise ValueError("an epoch that is none of the run's")
-        if not all(is_number(value) and 0 <= value <= 1 for value in shares) or len(recalls) not in (0, epochs[0]):
+        if not all(is_number(value) and 0 <= value <= 1 for value in shares) or len(curves) > MOST_CURVES:
             raise ValueError("a share that is not from 0 to 1")
-        if recalls and recalls[-1] is None:
+        if any(len(curve) != epochs[0] or curve[-1] is None for curve in curves):
             raise ValueError("a curve that does not tell its end")
         figures = {epoch: dict(zip(metrics, some, strict=True)) for epoch, *some in looks}
-        curve = tuple(nan if value is None else value for value in recalls)
-        return Kept(key, bool(diverged), inf if score is None else score, *epochs, figures, curve)
+        told = (tuple(nan if value is None else value for value in curve) for curve in curves)
+        return Kept(key, bool(diverged), inf if score is None else score, *epochs, figures, *told)
 
 
-def keep(row: Row, metrics: Sequence[str] = METRICS, *, curve: bool = False) -> Kept:
-    """Of a whole run; five digits are more than 10,000 test images can tell apart. Nothing held out chooses the end."""
+def keep(row: Row, metrics: Sequence[str] = METRICS, *, curves: int = 0) -> Kept:
+    """Of a whole run, with none, the first or both of its curves.
+
+    Five digits are more than 10,000 test images can tell apart. Nothing held out chooses the end.
+    """
     score, chosen = lowest_score(row) if row.history["held_out"] is not None else (inf, row.epochs)
     best = row.best_epoch("accuracy")
     figures = {
         epoch: {metric: round(row.value(metric, epoch), 5) for metric in metrics}
         for epoch in (row.epochs, chosen, best)
     }
-    recalls = tuple(round(float(value), 5) for value in row.curve("minority_recall")) if curve else ()
-    return Kept(
-        row.key, row.diverged, round(score, 9) if isfinite(score) else inf, row.epochs, chosen, best, figures, recalls
-    )
+    shown = [tuple(round(float(v), 5) for v in row.curve(name)) for name in ("minority_recall", "accuracy")[:curves]]
+    score = round(score, 9) if isfinite(score) else inf
+    return Kept(row.key, row.diverged, score, row.epochs, chosen, best, figures, *shown)

@@ -12,6 +12,7 @@ from wcll.paper.factors import LOOKS, factors_printed, nearest
 from wcll.paper.findings import contradictions, findings
 from wcll.paper.fitting import MARGIN
 from wcll.paper.images import FACTORS
+from wcll.paper.kept import Kept
 from wcll.paper.named import NAMED
 from wcll.paper.part import CLOSE, Beside, Part, mean_absolute
 from wcll.paper.published import published, show_name
@@ -22,6 +23,7 @@ from wcll.report.figures import curves_panel, sheet
 from wcll.report.render import render
 from wcll.report.tables import pick_all, told_notes
 
+OVERFITTING = ("free", "nn", "wcll", "log")  #: rows of which accuracy is shown epoch by epoch
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes
 VERDICTS = (HOLDS, FAILS, DEPENDS, UNTOLD)
 
@@ -31,10 +33,14 @@ def render_report(found: Reproduction, ending: str) -> str:
     return render(f"paper{ending}", package="wcll.paper", **contents(found))
 
 
-def figure3(found: Reproduction) -> str:
-    """Figure 3's panels as one SVG file."""
+def figure_files(found: Reproduction) -> dict[str, str]:
+    """The figures that Markdown shows, as SVG files by name."""
     names = [show_name(method) for method in found.parts["figure3"].methods]
-    return sheet("Accuracy on the imbalanced class by epoch, mean and standard deviation", all_panels(found), names)
+    title = "Accuracy on the imbalanced class by epoch, mean and standard deviation"
+    files = {"figure3.svg": sheet(title, all_panels(found), names)}
+    if panels := overfitting_panels(found):
+        files["overfitting.svg"] = sheet("Accuracy by epoch", panels, [show_name(method) for method in OVERFITTING])
+    return files
 
 
 def contents(found: Reproduction) -> dict[str, Any]:
@@ -63,6 +69,8 @@ def contents(found: Reproduction) -> dict[str, Any]:
         "named": NAMED,
         "run": found.named,
         "panels": all_panels(found),
+        "overfitting": overfitting_panels(found),
+        "overfitting_methods": OVERFITTING,
         "figure": figure,
         "search": found.search,
         "chosen": CHOSEN,
@@ -132,6 +140,13 @@ def _shade(beside: Beside | None) -> str:
     return ("near", "off", "far", "wrong")[sum(abs(beside.difference) > limit for limit in SHADES)]
 
 
+def overfitting_panels(found: Reproduction) -> list[tuple[str, str]]:
+    """Test accuracy by epoch on CIFAR-10, of methods that estimate an unbiased risk and of others."""
+    if (images := found.images.get("table2-cifar10")) is None:
+        return []
+    return _panels(images, images.printed_columns, OVERFITTING, accuracy=True)
+
+
 def all_panels(found: Reproduction) -> list[tuple[str, str]]:
     """The curves of every setting of figure 3 with their titles: MNIST's, and those of CIFAR-10 that were run."""
     figure = found.parts["figure3"]
@@ -142,15 +157,22 @@ def all_panels(found: Reproduction) -> list[tuple[str, str]]:
     return panels
 
 
-def _panels(part: Part, columns: Sequence[str], methods: Sequence[str]) -> list[tuple[str, str]]:
+def _curve(run: Kept, accuracy: bool) -> tuple[float, ...]:
+    return run.accuracies if accuracy else run.recalls
+
+
+def _panels(
+    part: Part, columns: Sequence[str], methods: Sequence[str], *, accuracy: bool = False
+) -> list[tuple[str, str]]:
     """The curves of some settings, as far as there are runs."""
     picks = pick_all(part.suite, part.suite.tables[0], part.runs, range(part.trials))
     panels = []
     for column in columns:
         curves = {
-            show_name(method): np.array([picked.run.recalls for picked in picks[method, column].values()])
+            show_name(method): np.array([_curve(picked.run, accuracy) for picked in picks[method, column].values()])
             for method in methods
         }
-        if all(len(curve) for curve in curves.values()):
-            panels.append((column, curves_panel(f"{column}: accuracy on the imbalanced class by epoch", curves)))
+        what = "accuracy" if accuracy else "accuracy on the imbalanced class"
+        if all(curve.size for curve in curves.values()):
+            panels.append((column, curves_panel(f"{column}: {what} by epoch", curves)))
     return panels

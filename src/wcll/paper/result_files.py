@@ -34,7 +34,7 @@ def keys_of(suite: Suite, trials: int) -> list[str]:
 
 def make_part(suite: Suite, trials: int, rows: Sequence[Row], command: str) -> Part:
     """A part of the paper from the finished runs of its suite."""
-    runs = {row.key: keep(row, metrics_of(suite), curve=suite.name in CURVES) for row in rows}
+    runs = {row.key: keep(row, metrics_of(suite), curves=CURVES.get(suite.name, 0)) for row in rows}
     return Part(suite, trials, runs, {"command": command, **made_of(rows)})
 
 
@@ -56,7 +56,7 @@ def grown(known: Part | None, suite: Suite, rows: Mapping[str, Row], command: st
     new = [rows[key] for key in wanted if key in rows and key not in runs]
     if not new:
         return known
-    runs |= {row.key: keep(row, metrics_of(suite), curve=suite.name in CURVES) for row in new}
+    runs |= {row.key: keep(row, metrics_of(suite), curves=CURVES.get(suite.name, 0)) for row in new}
     trials = 1 + max(trial.seed for trial in suite.all_trials() if trial.key in rows)
     made = {"command": command, **made_of(new)}
     if known is None:
@@ -81,7 +81,7 @@ def write_part(part: Part, path: Path, *, partial: bool = False) -> None:
     if (lacking := [key for key in keys if key not in part.runs]) and not partial:
         raise InputError("--results", f"all {len(keys)} runs of {name}", f"{len(lacking)} missing")
     keys = [key for key in keys if key in part.runs]
-    fields = fields_of(metrics_of(part.suite))
+    fields = fields_of(metrics_of(part.suite), CURVES.get(name, 1))
     head = {"suite": name, "version": version(keys), "trials": part.trials, "made": part.made, "fields": fields}
     write_lines(path, head, "runs", [part.runs[key].to_list() for key in keys])
 
