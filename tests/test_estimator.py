@@ -859,13 +859,13 @@ def test_evaluate_gives_intervals_that_hold_the_truth(wood):
     for tree, figure in zip(model.classes_, found.recall, strict=True):
         share = right[names[3000:] == tree].mean()
         assert figure.verdict != "ok" or figure.low <= share <= figure.high
-    assert found.accuracy.verdict == "ok"
+    assert found.accuracy.verdict == "can't be checked"  # uniform labels are an assumption
     assert found.accuracy.value == pytest.approx(model.score(x[3000:], ybar[3000:]))
     first, second, *lines = str(found).splitlines()
     assert first == f"From 3000 complementary labels, no true one; 95 % intervals. {model.belief_}."
-    assert second.startswith("Q is not contradicted: ")
+    assert second.startswith("Q can't be checked: ")
     assert len(lines) == 7
-    assert lines[0].endswith("  ok")
+    assert lines[0].endswith("  can't be checked")
     json.dumps(found.to_dict())
 
 

@@ -414,7 +414,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``.
 
         Labels that contradict Q make it meaningless, which a :class:`wcll.LabelWarning` says; with predictions,
-        held-out labels show more wrong Qs than label counts do in ``fit``. Labels that the model has learnt by heart
+        held-out labels show more wrong Qs than label counts do in ``fit``. That nothing is said does not mean that Q is
+        right: some wrong Qs no label can show. Labels that the model has learnt by heart
         may contradict even a Q that is right.
         """
         predicted, labels = self._logits(X).argmax(-1).cpu().numpy(), self.encode(y)
@@ -426,7 +427,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """Accuracy, balanced accuracy, F1 and recalls from complementary labels ``y`` that were not trained on.
 
         Each figure has a 95 % interval and a verdict, and rests on ``belief_``; whether the labels contradict that is
-        said as well. One label a sample: several of one sample are no independent witnesses. ``print`` shows all.
+        said as well. "Ok" needs a Q that was measured (``transition_from_pairs``, ``transition_from_repeated``): no
+        label can confirm one that is assumed, and figures that rest on it "can't be checked". One label a sample:
+        several of one sample are no independent witnesses. ``print`` shows all.
         """
         predicted, labels = self._logits(X).argmax(-1).cpu().numpy(), self.encode(y)
         if labels.ndim == 2:

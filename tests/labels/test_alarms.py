@@ -78,21 +78,23 @@ def test_few_labels_contradict_nothing(n):
         assert not check_table(table, uniform(10)).contradicted
 
 
-@pytest.mark.parametrize("source", ["estimated", "given"])
+@pytest.mark.parametrize("source", ["estimated", "given", "true"])
 def test_what_was_estimated_from_counts_cannot_be_checked_by_them(source):
     counts = np.array([100, 300, 900])
     belief = Belief.of("inverse-size", counts)
     if source == "given":  # the same matrix, told: now they could have contradicted it
         belief = Belief.given(belief.transition, counts)
+    if source == "true":
+        belief = Belief.true(belief.transition, belief.prior)
     found = check_counts(counts, belief)
-    assert found.state == ("can't be checked" if source == "estimated" else "not contradicted")
+    assert found.state == ("not contradicted" if source == "true" else "can't be checked")
     assert "ok" not in str(found)
 
 
 def test_several_labels_a_sample_are_checked_where_they_are_uniform():
     y = np.random.default_rng(0).choice(6, 3000, p=SHARES)
     sets = to_mask(make_complementary(y, n_labels=2, random_state=0), 6)
-    assert check_samples(sets, uniform(6)).state == "not contradicted"
+    assert check_samples(sets, uniform(6)).state == "can't be checked"
     many = sets.copy()
     many[:, 2] = True
     found = check_samples(many, uniform(6), TREES)
@@ -117,13 +119,13 @@ def test_with_a_model_a_wrong_q_is_seen_that_counts_do_not_show():
     shares = np.full(4, 0.25)
     turned = np.array([[0, 0.6, 0.2, 0.2], [0.2, 0, 0.6, 0.2], [0.2, 0.2, 0, 0.6], [0.6, 0.2, 0.2, 0]])
     table = table_of(turned, shares, 0.9, 1500, np.random.default_rng(0))
-    assert check_counts(table.sum(axis=1), uniform(4)).state == "not contradicted"
+    assert check_counts(table.sum(axis=1), uniform(4)).state == "can't be checked"
     found = check_table(table, uniform(4), list("abcd"))
     assert (found.state, found.by) == ("contradicted", "predictions")
     assert found.line.startswith("labels of samples predicted as '")
     assert found.line.endswith("fit no class shares under uniform labels")
     assert found.warning.endswith("or a matrix of your own; labels that were trained on cannot tell")
-    assert check_table(table, Belief(turned, "given")).state == "not contradicted"
+    assert check_table(table, Belief(turned, "given")).state == "can't be checked"
 
 
 def test_counts_of_more_labels_than_the_table_has_are_looked_at():
@@ -215,7 +217,7 @@ def test_thousands_of_classes_take_seconds():
     k = 2000
     counts = np.random.default_rng(0).multinomial(20_000, np.full(k, 1 / k))
     belief = Belief.of("uniform", counts)
-    assert check_counts(counts, belief).state == "not contradicted"
+    assert check_counts(counts, belief).state == "can't be checked"
     counts[7] += 100
     assert check_counts(counts, belief).line.startswith("class 7 is 0.")
 
@@ -226,7 +228,7 @@ def test_many_predictions_are_taken_together():
     labels, guesses = rng.integers(0, k, (2, 3000))
     table = np.zeros((k, k))
     np.add.at(table, (labels, guesses), 1)
-    assert check_table(table, Belief.of("uniform", table.sum(axis=1))).state == "not contradicted"
+    assert check_table(table, Belief.of("uniform", table.sum(axis=1))).state == "can't be checked"
 
 
 def test_doubts_before_anything_is_learnt():

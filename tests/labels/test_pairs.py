@@ -166,3 +166,24 @@ def test_fifty_pairs_do_not_lead_away_from_the_family_by_chance():
     found = [transition_from_pairs(*draw(q, 50, seed), 5, totals=totals) for seed in range(40)]
     further = [distance(one.transition, q) > distance(one.target, q) + 0.02 for one in found]
     assert np.mean(further) <= 0.15
+
+
+@pytest.mark.parametrize(("n", "told"), [(100, False), (190, True), (400, True)])
+def test_a_belief_of_enough_pairs_is_measured_and_survives_json(n, told):
+    y = np.arange(n) % 5
+    found = transition_from_pairs(y, (y + 1 + np.arange(n) // 5 % 4) % 5, 5)
+    belief = Belief.of(found, [100, 90, 80, 70, 60])
+    again = Belief.from_dict(belief.to_dict())
+    assert found.measured == belief.known == again.known == told
+    assert ("measured" in belief.to_dict()) == told
+    without = {**belief.to_dict(), "measured": True, "standard_error": None}
+    assert not Belief.from_dict(without).known
+
+
+def test_pairs_without_some_of_every_class_do_not_measure_q():
+    y = np.minimum(np.arange(1000) % 9, 4)
+    ybar = (y + 1) % 5
+    assert transition_from_pairs(y, ybar, 5).measured
+    few = y != 3
+    few[np.flatnonzero(y == 3)[:4]] = True
+    assert not transition_from_pairs(y[few], ybar[few], 5).measured

@@ -27,7 +27,7 @@ from wcll.labels.alarms import Check, Names, check_table
 from wcll.labels.beliefs import Belief
 from wcll.memory import check_memory
 
-Verdict = Literal["ok", "too few labels", "the assumed Q does not fit"]
+Verdict = Literal["ok", "too few labels", "can't be checked", "the assumed Q does not fit"]
 
 WIDEST = 0.3  #: an interval that is wider tells too little
 LEAST_DRAWS = 100  #: of which intervals may be made
@@ -42,18 +42,23 @@ class Figure:
     high: float
     uncut: float = 0.0  #: how wide the interval was before it was cut
     contradicted: bool = False  #: whether the labels contradict the Q that it rests on
+    known: bool = True  #: whether that Q is known or measured, rather than taken for granted
 
     @property
     def verdict(self) -> Verdict:
         """Whether the figure can be used: an interval far outside [0, 1] accuses Q, a wide one the number of labels.
 
         It is the width before the cut that counts, so that nothing seems sure because it was cut. Where the labels
-        contradict Q, no figure can be used.
+        contradict Q, no figure can be used. "Ok" stands on a Q that is known or measured. Labels that do not contradict
+        a Q fit others as well, under which the figure is another (see :mod:`wcll.labels.alarms`): a figure whose Q was
+        taken for granted "can't be checked", and is true if that is.
         """
         if self.contradicted or self.low > 1 or self.high < 0:
             return "the assumed Q does not fit"
         narrow = self.high - self.low <= WIDEST and self.uncut <= WIDEST  # NaN is not
-        return "ok" if narrow else "too few labels"
+        if not narrow:
+            return "too few labels"
+        return "ok" if self.known else "can't be checked"
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and the verdict, for JSON."""
@@ -94,7 +99,9 @@ class LabelFreeConfusion:
             for name, one in self.figures.items()
         ]
         about = f"From {self.n} complementary labels, no true one; 95 % intervals. {self.belief}."
-        return "\n".join([about, f"Q is {self.check}.", *lines])
+        checked = f"Q is {self.check}" if self.belief.known or self.check.contradicted else f"Q {self.check}"
+        remedy = "" if self.belief.known or self.check.contradicted else f"; {self.check.remedy}"
+        return "\n".join([about, f"{checked}{remedy}.", *lines])
 
 
 def complementary_table(ybar: ArrayLike, predicted: ArrayLike, n_classes: int) -> IntArray:
@@ -128,12 +135,15 @@ def label_free_confusion(
 
     Before anything is believed, ``check`` says whether the labels of the table, or the label counts that the belief was
     formed from, contradict its Q (:func:`wcll.labels.check_table`), with the names of ``classes``: then the verdict on
-    every figure is that Q does not fit.
+    every figure is that Q does not fit. Where they do not, a figure is "ok" if its interval is narrow and Q is known or
+    measured; if Q is assumed, given or fitted to label counts, it "can't be checked": it is true if Q is.
 
     >>> table = np.array([[0, 50, 50], [50, 0, 50], [50, 50, 0]])  # nobody predicts what a label rules out
     >>> found = label_free_confusion(table, Belief.of("uniform", [100, 100, 100]))
     >>> found.accuracy.value, round(found.accuracy.low, 3), found.accuracy.verdict
-    (1.0, 0.976, 'ok')
+    (1.0, 0.976, "can't be checked")
+    >>> label_free_confusion(table, Belief.true(found.belief.transition, [1 / 3] * 3)).accuracy.verdict
+    'ok'
     >>> label_free_confusion(table // 50, Belief.of("uniform", [100, 100, 100])).accuracy.verdict
     'too few labels'
     """
@@ -151,7 +161,8 @@ def label_free_confusion(
     check_memory("draws", f"{draws} draws", 8 * draws * (2 * int(np.count_nonzero(counts)) + 10 * (k + 3)))
     rng = _generator(seed)
     check = check_table(counts, belief, classes, counts=belief.totals)
-    figures = [_cut(*figure, contradicted=check.contradicted) for figure in figures_of(counts, belief, draws, rng)]
+    rests = {"contradicted": check.contradicted, "known": belief.known}
+    figures = [_cut(*figure, **rests) for figure in figures_of(counts, belief, draws, rng)]
     joint = inverse_transition(belief.transition).T @ counts / counts.sum()
     accuracy, balanced, f1, *recall = figures
     return LabelFreeConfusion(joint, accuracy, balanced, f1, tuple(recall), belief, int(counts.sum()), check, classes)
@@ -164,10 +175,10 @@ def _generator(seed: int) -> np.random.Generator:
         raise InputError("seed", "a whole number from 0", repr(seed)) from None
 
 
-def _cut(value: float, low: float, high: float, *, contradicted: bool) -> Figure:
+def _cut(value: float, low: float, high: float, *, contradicted: bool = False, known: bool = True) -> Figure:
     """The figure in [0, 1], unless even an interval twice as wide is outside: just outside may be chance."""
     width = high - low
     if low - width / 2 <= 1 and high + width / 2 >= 0:
         moved = min(max(value, 0.0), 1.0) - value if low > 1 or high < 0 else 0.0
         value, low, high = np.clip([value + moved, low + moved, high + moved], 0, 1).tolist()
-    return Figure(value, low, high, width, contradicted)
+    return Figure(value, low, high, width, contradicted, known)

@@ -1,4 +1,14 @@
-"""Alarms: labels that contradict the Q that is assumed of them. All who show or use a Q ask here."""
+r"""Alarms: labels that contradict the Q that is assumed of them. All who show or use a Q ask here.
+
+Labels can contradict a Q, but they can never confirm one. All that predictions and held-out labels show is the table
+:math:`N = Q^\top J`, where the joint law J of class and prediction is unknown. For every matrix M with rows that sum to
+1, :math:`M Q \ge 0` and :math:`M^{-\top} J \ge 0`, :math:`N = (M Q)^\top (M^{-\top} J)`: MQ with another model makes
+the same table, label for label, and another accuracy. (Rows that are exchanged are one such M: of six classes or more,
+uniform labels are then at most 20 % away in total variation.) As right and wrong give the same table, no rule can tell
+them apart. So a Q that is assumed, given, or of a family that was fitted to label counts is "contradicted", or else it
+"can't be checked". "Not contradicted" is said only of a Q that something else tells: it is known because it made the
+labels, or it was measured, with its errors, from true pairs or repeated labels.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +26,7 @@ from wcll.labels.beliefs import Belief
 from wcll.labels.families import FAMILIES
 from wcll.labels.mixtures import nearest_mixtures
 from wcll.labels.statistics import label_totals
-from wcll.labels.transition import uniform_transition
+from wcll.labels.transition import normalised, uniform_transition
 from wcll.streams import stream
 
 Names = Sequence[Any] | NDArray[Any] | None  #: of classes; without any, their indices
@@ -25,6 +35,7 @@ State = Literal["contradicted", "not contradicted", "can't be checked"]
 LEVEL = 0.01  #: how often, at most, a test accuses a Q that is right
 DRAWS = 99  #: labels drawn anew of which none may be as far from Q as those that accuse it: 1 of 100 is LEVEL
 AT_ONCE = 9  #: of them that are drawn together: the first tell in most cases
+DOUBT = 2.0  #: standard errors of a measured Q to which its rows may scatter: what it leans to may be wrong
 FAR = 10.0  #: standard deviations beyond those first ones that make more draws needless
 LABELS = 100  #: at most so many groups of labels are told apart: beyond, neighbours are counted together
 MOST = 1e7  #: labels: more are taken for so many, as no Q is known so exactly
@@ -33,7 +44,10 @@ WORK = 2 * 10**7  #: at most so much, as predictions x classes x groups of label
 
 @dataclass(frozen=True)
 class Check:
-    """What labels say of a Q: that it is wrong, or nothing against it; that it is right they never say."""
+    """What labels say of a Q: that it is wrong, or nothing against it; that it is right they never say.
+
+    "Not contradicted" is a Q that is known or measured (:attr:`Belief.known`); of any other "can't be checked" is said.
+    """
 
     state: State
     line: str  #: the reason, with the names of classes
@@ -71,12 +85,12 @@ def check_counts(counts: ArrayLike, belief: Belief, names: Names = None) -> Chec
     totals = _at_most(counts)
     if belief.transition_source == "estimated":
         basis = "them" if belief.basis is None else belief.basis
-        return Check("can't be checked", f"label counts cannot contradict a Q that was estimated from {basis}")
+        return _not_seen(f"label counts cannot contradict a Q that was estimated from {basis}", belief)
     line = _beyond_its_column(totals, belief, names)
     if line is None and _accuses(totals[None], belief)[0]:
         line = f"label counts fit no class shares under {_words(belief)}"
     if line is None:
-        return Check("not contradicted", f"some class shares give these label counts under {_words(belief)}")
+        return _not_seen(f"some class shares give these label counts under {_words(belief)}{_others(belief)}", belief)
     return _contradicted(line, belief)
 
 
@@ -87,7 +101,8 @@ def check_table(table: ArrayLike, belief: Belief, names: Names = None, *, counts
     :math:`\alpha^\top Q`: a prediction that is mostly right leaves little choice of :math:`\alpha`, which makes wrong
     Qs visible that counts do not show. Label counts are looked at first (``counts`` if they are more than the table
     has); then, in the same way, the sum of deviances over predictions. Where Q was estimated from label counts, it is
-    estimated anew, from counts drawn anew, in every draw.
+    estimated anew, from counts drawn anew, in every draw; where it was measured, labels are drawn from Qs that
+    scatter around it by its errors.
 
     >>> print(check_table([[0, 90, 10], [50, 0, 90], [50, 10, 0]], Belief(uniform_transition(3), "assumed")))
     contradicted: labels of samples predicted as class 1 fit no class shares under this Q
@@ -96,9 +111,9 @@ def check_table(table: ArrayLike, belief: Belief, names: Names = None, *, counts
     own = cells.sum(axis=1)
     ruled_out = bool(own[belief.transition.max(axis=0) == 0].any())
     found = check_counts(own if counts is None or counts.sum() < own.sum() or ruled_out else counts, belief, names)
-    unknown = belief.transition_source == "estimated" and (belief.totals is None or belief.family is None)
-    unknown = unknown or belief.basis is not None  # estimated from more than counts, which cannot be drawn anew here
-    if found.contradicted or unknown:
+    by_counts = belief.basis is None and belief.totals is not None and belief.family is not None
+    unknown = belief.transition_source == "estimated" and not (by_counts or belief.measured)
+    if found.contradicted or unknown:  # what cannot be drawn anew accuses nothing
         return found
     groups, which = _predictions(cells)
     accused, worst = _accuses(groups, belief)
@@ -107,9 +122,8 @@ def check_table(table: ArrayLike, belief: Belief, names: Names = None, *, counts
         return _contradicted(
             f"labels of samples {said} fit no class shares under {_words(belief)}", belief, "predictions"
         )
-    only = "; label counts alone cannot check it" if belief.transition_source == "estimated" else ""
-    line = f"some class shares give the labels of each prediction under {_words(belief)}{only}"
-    return Check("not contradicted", line, "predictions")
+    line = f"some class shares give the labels of each prediction under {_words(belief)}{_others(belief)}"
+    return _not_seen(line, belief, "predictions")
 
 
 def check_samples(
@@ -164,13 +178,26 @@ def _contradicted(line: str, belief: Belief, by: Literal["counts", "predictions"
     return Check("contradicted", line, by, f"try {' or '.join([*others, 'a matrix of your own'])}{seen}")
 
 
+def _others(belief: Belief) -> str:
+    return "" if belief.known else ", but so they do under other Qs"
+
+
+def _not_seen(line: str, belief: Belief, by: Literal["counts", "predictions"] = "counts") -> Check:
+    """Nothing speaks against Q, which says nothing for it."""
+    if belief.known:
+        return Check("not contradicted", line, by)
+    return Check(
+        "can't be checked", line, by, "true pairs or repeated labels tell Q (wcll.labels.transition_from_pairs)"
+    )
+
+
 def _at_most(counts: ArrayLike | None) -> FloatArray:
     labels = np.asarray(counts, dtype=np.float64)
     return labels * min(1.0, MOST / float(labels.sum()))
 
 
 def _words(belief: Belief) -> str:
-    return f"{belief.family} labels" if belief.family else "this Q"
+    return f"{belief.family} labels" if belief.family and belief.basis is None else "this Q"
 
 
 def _called(names: Names, k: int) -> str:
@@ -226,7 +253,10 @@ def _accuses(counts: FloatArray, belief: Belief) -> tuple[bool, int]:
     rng = stream(0, "labels", "alarms", crc32(observed.tobytes()))  # the same labels are told the same
     sizes = np.ceil(observed.sum(axis=1)).astype(np.int64)  # sums of weights may be less than a label
     for done in range(0, DRAWS, AT_ONCE):
-        drawn = rng.multinomial(sizes, fit.mixture, (AT_ONCE, len(sizes))).astype(np.float64)
+        law = fit.mixture
+        if belief.measured:  # the labels may be those of any Q that its errors allow
+            law = normalised(fit.shares @ (belief.scattered(AT_ONCE, rng, times=DOUBT) @ groups))
+        drawn = rng.multinomial(sizes, law, (AT_ONCE, len(sizes))).astype(np.float64)
         chance = _deviances(drawn, belief, groups, rng)
         if not chance.max() < found:
             return False, worst
@@ -237,7 +267,7 @@ def _accuses(counts: FloatArray, belief: Belief) -> tuple[bool, int]:
 
 def _deviances(drawn: FloatArray, belief: Belief, groups: FloatArray, rng: np.random.Generator) -> FloatArray:
     """How far labels drawn anew are from Q, or from the Qs that would have been estimated."""
-    if belief.transition_source != "estimated":
+    if belief.transition_source != "estimated" or belief.measured:
         fit = nearest_mixtures(drawn.reshape(-1, drawn.shape[2]), belief.transition @ groups)
         sums: FloatArray = fit.deviance.reshape(drawn.shape[:2]).sum(axis=1)
         return sums

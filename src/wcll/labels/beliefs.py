@@ -59,6 +59,12 @@ class Belief:
     basis: str | None = None  #: what Q was estimated from, if not from label counts alone
     standard_error: FloatArray | None = None  #: of Q's entries, if it was
     shares_error: FloatArray | None = None  #: of the class shares, if they were
+    measured: bool = False  #: whether true pairs or repeated labels tell Q by themselves, up to its standard errors
+
+    @property
+    def known(self) -> bool:
+        """Whether Q is known, or measured with its errors; else it is taken for granted, at least as to its family."""
+        return self.transition_source == "true" or self.measured
 
     @staticmethod
     def of(told: str | ArrayLike | EstimatedTransition | None, totals: ArrayLike) -> Belief:
@@ -108,7 +114,7 @@ class Belief:
         counts = label_totals_of(totals)
         matrix, error = transition_matrix(found.transition, len(counts)), found.standard_error
         belief = Belief(matrix, "estimated", found.shares, "estimated", counts, found.family, None, found.basis, error)
-        return replace(belief, shares_error=found.shares_error)
+        return replace(belief, shares_error=found.shares_error, measured=found.measured)
 
     @cached_property
     def prior(self) -> FloatArray | None:
@@ -157,14 +163,17 @@ class Belief:
         prior = shares @ inverse if self.prior is None else self.prior
         return prior, inverse[None], prior + error @ inverse
 
-    def _redrawn_rows(self, marginals: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Inverses of Qs whose rows scatter as its standard errors say, and class shares for each."""
+    def scattered(self, draws: int, rng: np.random.Generator, *, times: float = 1.0) -> FloatArray:
+        """Qs whose rows scatter as its standard errors say, or by some times more."""
         assert self.standard_error is not None
         spread = (self.transition * (1 - self.transition)).sum(axis=1)
-        sure = spread / np.maximum((self.standard_error**2).sum(axis=1), 1e-12) - 1
+        sure = spread / np.maximum(((times * self.standard_error) ** 2).sum(axis=1), 1e-12) - 1
         rows = np.maximum(sure, 1.0)[:, None] * self.transition
-        drawn = normalised(rng.standard_gamma(rows, (len(marginals), *rows.shape)).clip(1e-12))
-        inverses: FloatArray = np.linalg.inv(drawn).astype(np.float64)
+        return normalised(rng.standard_gamma(rows, (draws, *rows.shape)).clip(1e-12))
+
+    def _redrawn_rows(self, marginals: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Inverses of such Qs, and class shares for each."""
+        inverses: FloatArray = np.linalg.inv(self.scattered(len(marginals), rng)).astype(np.float64)
         if self.shares is not None and self.shares_error is not None:
             scatter = self.shares_error * rng.standard_normal(marginals.shape)
             return inverses, normalised((self.shares + scatter).clip(1e-9))
@@ -193,6 +202,8 @@ class Belief:
         ):  # only where there is one: files of others stay as they were
             if values[name] is None:
                 del values[name]
+        if not self.measured:
+            del values["measured"]
         return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
 
     @staticmethod
@@ -218,6 +229,7 @@ class Belief:
             basis=entry({"basis": None, **plain}, "basis", str | None),
             standard_error=_errors(plain, "standard_error", (n_classes, n_classes)),
             shares_error=_errors(plain, "shares_error", (n_classes,)),
+            measured=entry({"measured": False, **plain}, "measured", bool) and plain.get("standard_error") is not None,
         )
 
 

@@ -57,6 +57,11 @@ class EstimatedTransition:
     family: str  #: the family that it is of, or leans to
     shares_error: FloatArray | None = field(default=None, kw_only=True)  #: standard errors of the class shares
 
+    @property
+    def measured(self) -> bool:
+        """Whether something else than a family tells it, up to its standard errors."""
+        return False
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         return np.array(self.transition, dtype=dtype)
 

@@ -23,6 +23,7 @@ SMALL = 40 * 40  #: numbers of Q from which a matrix library would start threads
 class Fit:
     """Of each row of counts, the nearest mixture."""
 
+    shares: FloatArray  #: of the distributions that it is of
     mixture: FloatArray  #: its distribution over cells
     deviance: FloatArray  #: twice the log-likelihood that it lacks
     gap: FloatArray  #: by how much, at most, another mixture would be nearer
@@ -60,7 +61,7 @@ def _one_thread(size: int) -> AbstractContextManager[Any]:
     return limited
 
 
-def _nearest(counts: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _nearest(counts: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     n = counts.sum(axis=1, keepdims=True)
     seen = counts > 0
     observed = counts / np.maximum(n, 1e-300)
@@ -84,7 +85,7 @@ def _nearest(counts: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArr
             break
         shares, slack = (np.where(found[:, None], at, to) for at, to in zip((shares, slack), moved, strict=True))
     logs = np.log(np.where(seen, ratio * total, 1.0))
-    return normalised(mixture), 2 * (counts * logs).sum(axis=1), gap
+    return normalised(shares), normalised(mixture), 2 * (counts * logs).sum(axis=1), gap
 
 
 def _step(shares: FloatArray, slack: FloatArray, slope: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import chdtri, chndtr
 
 from wcll.checks import FloatArray, InputError, class_indices, matrix_size, non_negative, same_length
 from wcll.labels.families import FAMILIES, EstimatedTransition, label_totals_of
@@ -13,6 +14,7 @@ from wcll.labels.transition import normalised
 
 STRENGTHS = np.geomspace(0.1, 1e4, 51)  #: pairs of every class that the family may count for; tried, if none is told
 BEHIND = 0.5  #: standard errors: by as much a larger lean may be less likely than the likeliest
+LEAST_PAIRS = 5  #: of every class, without which a row of Q is the family's rather than measured
 LEAST = 1e-3  #: of the target that is spread over all labels: nothing that may come has no chance
 
 
@@ -23,6 +25,19 @@ class PairsTransition(EstimatedTransition):
     strength: float  #: for how many pairs of each class the family counts
     counts: FloatArray  #: the pairs of each class
     target: FloatArray  #: the member of the family that it leans to
+
+    @property
+    def measured(self) -> bool:
+        r"""Whether the pairs tell it: whether they would show it if the family that it leans to were wrong.
+
+        Rows that are 20 % off (total variation) move a chi-square test of n pairs against the family, with K (K - 1)
+        degrees of freedom, by at least :math:`n \, 0.2^2 / (\tfrac12 \tfrac12) = 0.16 n`; at the level 5 % that has to
+        be seen with a chance of 90 % (109 pairs of 3 classes, 295 of 10). Of every class there are some pairs.
+        """
+        k = len(self.transition)
+        freedom, moved = k * (k - 1), (0.2**2 / 0.25) * self.counts.sum()
+        seen = chndtr(chdtri(freedom, 0.05), freedom, moved) <= 0.1
+        return bool(seen and self.counts.min() >= LEAST_PAIRS)
 
 
 def transition_from_pairs(

@@ -38,6 +38,11 @@ class RepeatedTransition(EstimatedTransition):
     noise: float  #: the share of labels naming the true class in what it leans to
     log_likelihood: float  #: mean of a sample
 
+    @property
+    def measured(self) -> bool:
+        """Whether the labels tell it, and how well was looked at."""
+        return self.identified and self.standard_error is not None
+
 
 def transition_from_repeated(
     ybar: Any,

@@ -115,7 +115,7 @@ def _checked(found: list[LabelFreeConfusion]) -> str:
     words = {
         "contradicted": "held-out labels contradict this Q",
         "not contradicted": "held-out labels do not contradict this Q",
-        "can't be checked": "held-out labels cannot tell whether this Q is wrong",
+        "can't be checked": "held-out labels do not contradict this Q, but would not contradict others either",
     }
     return _counted(words[one.check.state] for one in found)
 
