@@ -161,9 +161,13 @@ def judged(assumed: str, world: World, predicts: np.ndarray, rng: np.random.Gene
     belief = Belief.of(matrix if assumed == "biased" else assumed, totals)
     found = label_free_confusion(table, belief, draws=100)
     figures = [found.accuracy, found.balanced_accuracy, found.macro_f1, *found.recall]
-    fit, score = check_counts(totals, belief).contradicted, check_table(table, belief).contradicted
+    fit = found.check.contradicted and found.check.by == "counts"  # of the training labels, which are more
+    score = (
+        check_counts(table.sum(axis=1), belief).contradicted
+        or (check_table(table, belief) if fit else found.check).contradicted
+    )
     outside = any(figure.low > 1 or figure.high < 0 for figure in figures)
-    any_kind = fit or score or outside or found.check.contradicted
+    any_kind = fit or score or outside
     ok = any(figure.verdict == "ok" for figure in figures)
     return [*map(float, (fit, score, outside, any_kind, ok, found.accuracy.verdict == "can't be checked"))]
 

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wcll.labels import Belief, biased_transition, inverse_size_transition, make_complementary, uniform_transition
+from wcll.checks import InputError
+from wcll.labels import (
+    FAMILIES,
+    Belief,
+    biased_transition,
+    inverse_size_transition,
+    make_complementary,
+    uniform_transition,
+)
 from wcll.labels.alarms import check_counts, check_samples, check_table, doubts
 from wcll.labels.draw import to_mask
 
@@ -149,6 +157,19 @@ def test_an_estimated_q_is_heeded_to_be_estimated():
     assert wrong >= 15
     unknown = Belief(matrix, "estimated")  # nobody knows how
     assert check_table(table, unknown).state == "can't be checked"
+
+
+def test_counts_drawn_anew_may_be_of_no_member_of_the_family(monkeypatch):
+    """As at the border of what "offered" labels allow, where looking for one takes long."""
+    totals = np.array([150, 100, 80, 70])
+    table = np.random.default_rng(0).multinomial(100, totals / totals.sum(), 4).T
+    belief = Belief.of("inverse-size", totals)
+
+    def none(self, totals, **_):
+        raise InputError("totals", "counts that the family allows", "others")
+
+    monkeypatch.setattr(type(FAMILIES["inverse-size"]), "fit", none)
+    assert check_table(table, belief).state in STATES
 
 
 def test_an_estimated_q_of_the_wrong_family_is_seen_with_a_model():

@@ -46,6 +46,16 @@ def test_shares_within_the_simplex_fit_exactly():
     assert (fit.deviance <= 2 * CLOSE).all()
 
 
+def test_every_row_of_counts_may_have_its_own_distributions():
+    rng = np.random.default_rng(0)
+    counts, rows = rng.multinomial(500, np.ones(4) / 4, 5).astype(float), rng.dirichlet(np.ones(4), (5, 4))
+    together = nearest_mixtures(counts, rows)
+    alone = [nearest_mixtures(counts[i : i + 1], rows[i]) for i in range(5)]
+    np.testing.assert_allclose(together.deviance, [one.deviance[0] for one in alone], atol=2 * CLOSE)
+    np.testing.assert_allclose(together.mixture, [one.mixture[0] for one in alone], atol=1e-3)
+    np.testing.assert_allclose(np.einsum("mk,mkg->mg", together.shares, rows), together.mixture, atol=1e-9)
+
+
 @pytest.mark.parametrize("rows", [np.full((3, 3), 1 / 3), np.array([[0, 0.5, 0.5], [0, 0.5, 0.5], [0, 1, 0]])])
 def test_rows_may_be_equal_and_cells_never_occur(rows):
     fit = nearest_mixtures(np.array([[0.0, 30, 10], [0, 0, 0], [0, 1, 0]]), rows)

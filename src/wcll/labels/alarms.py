@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, gammaincinv
 
-from wcll.checks import BoolArray, FloatArray, IntArray
+from wcll.checks import BoolArray, FloatArray, InputError, IntArray
 from wcll.labels.beliefs import Belief
 from wcll.labels.families import FAMILIES
 from wcll.labels.mixtures import nearest_mixtures
@@ -281,10 +281,19 @@ def _deviances(drawn: FloatArray, belief: Belief, groups: FloatArray, rng: np.ra
         fit = nearest_mixtures(drawn.reshape(-1, drawn.shape[2]), belief.transition @ groups)
         sums: FloatArray = fit.deviance.reshape(drawn.shape[:2]).sum(axis=1)
         return sums
-    assert belief.family is not None
     totals = rng.multinomial(int(np.ceil(_at_most(belief.totals).sum())), belief.marginal, len(drawn))
-    again = [FAMILIES[belief.family].fit(np.maximum(counts, 0.5)).transition @ groups for counts in totals]
-    return np.array([nearest_mixtures(*one).deviance.sum() for one in zip(drawn, again, strict=True)])
+    again = np.stack([_fitted_anew(belief, np.maximum(counts, 0.5)) @ groups for counts in totals])
+    each = np.repeat(again, drawn.shape[1], axis=0)
+    fit = nearest_mixtures(drawn.reshape(-1, drawn.shape[2]), each)
+    return np.asarray(fit.deviance.reshape(drawn.shape[:2]).sum(axis=1))
+
+
+def _fitted_anew(belief: Belief, counts: FloatArray) -> FloatArray:
+    """The Q of the family that other label counts tell; the same Q if they tell none."""
+    try:
+        return FAMILIES[str(belief.family)].fit(counts).transition
+    except InputError:
+        return belief.transition
 
 
 def _label_groups(matrix: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ class Fit:
 
 
 def nearest_mixtures(counts: FloatArray, rows: FloatArray) -> Fit:
-    r"""For each of m rows of counts (m, g) the nearest mixture of the distributions ``rows`` (k, g).
+    r"""For each of m rows of counts (m, g) the nearest mixture of the distributions ``rows`` (k, g), or (m, k, g).
 
     With :math:`p = a^\top Q` and observed shares s, :math:`\sum_k a_k - \sum_j s_j \log p_j` is least over
     :math:`a \ge 0` where :math:`\sum_j s_j \log p_j` is greatest among shares that sum to 1. It is convex. A
@@ -42,9 +42,13 @@ def nearest_mixtures(counts: FloatArray, rows: FloatArray) -> Fit:
     >>> fit.mixture.round(3), fit.deviance.round(2)
     (array([[0.5 , 0.25, 0.25]]), array([4.03]))
     """
-    size = max(1, AT_ONCE // rows.size)
-    with _one_thread(rows.size), np.errstate(all="ignore"):  # what is no number is not close to anything
-        parts = [_nearest(counts[i : i + size], rows) for i in range(0, len(counts), size)]
+    numbers = rows.shape[-2] * rows.shape[-1]
+    size = max(1, AT_ONCE // numbers)
+    with _one_thread(numbers), np.errstate(all="ignore"):  # what is no number is not close to anything
+        parts = [
+            _nearest(counts[i : i + size], rows if rows.ndim == 2 else rows[i : i + size])
+            for i in range(0, len(counts), size)
+        ]
     return Fit(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -65,12 +69,12 @@ def _nearest(counts: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArr
     n = counts.sum(axis=1, keepdims=True)
     seen = counts > 0
     observed = counts / np.maximum(n, 1e-300)
-    shares = np.full((len(counts), len(rows)), 1 / len(rows))
+    shares = np.full((len(counts), rows.shape[-2]), 1 / rows.shape[-2])
     slack = np.full_like(shares, 0.1)
     for step in range(STEPS):
-        mixture = shares @ rows
+        mixture = _times(shares, rows)
         ratio = np.where(seen, observed / np.where(seen, mixture, 1.0), 0.0)
-        slope = 1 - ratio @ rows.T
+        slope = 1 - _times(ratio, np.swapaxes(rows, -1, -2))
         total = shares.sum(axis=1, keepdims=True)
         gap = 2 * n[:, 0] * np.log(np.maximum((1 - slope).max(axis=1) * total[:, 0], 1.0))
         found = gap <= CLOSE
@@ -86,6 +90,12 @@ def _nearest(counts: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArr
         shares, slack = (np.where(found[:, None], at, to) for at, to in zip((shares, slack), moved, strict=True))
     logs = np.log(np.where(seen, ratio * total, 1.0))
     return normalised(shares), normalised(mixture), 2 * (counts * logs).sum(axis=1), gap
+
+
+def _times(vectors: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Each vector times the one matrix, or times its own."""
+    products: FloatArray = vectors @ matrices if matrices.ndim == 2 else (vectors[:, None] @ matrices)[:, 0]
+    return products
 
 
 def _step(shares: FloatArray, slack: FloatArray, slope: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
