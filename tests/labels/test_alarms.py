@@ -162,8 +162,8 @@ def test_an_estimated_q_is_heeded_to_be_estimated():
 def test_counts_drawn_anew_may_be_of_no_member_of_the_family(monkeypatch):
     """As at the border of what "offered" labels allow, where looking for one takes long."""
     totals = np.array([150, 100, 80, 70])
-    table = np.random.default_rng(0).multinomial(100, totals / totals.sum(), 4).T
     belief = Belief.of("inverse-size", totals)
+    table = np.random.default_rng(0).multinomial(100, belief.transition).T  # a model that is always right
 
     def none(self, totals, **_):
         raise InputError("totals", "counts that the family allows", "others")
