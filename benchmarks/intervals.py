@@ -1,4 +1,4 @@
-"""How often 95 % intervals of label-free figures hold the truth, and how often guessing is called "ok" by mistake.
+"""How often 95 % intervals of label-free figures hold the truth, and how often narrow ones miss it.
 
     python benchmarks/intervals.py [--only uniform|biased|inverse-size] [--tables 200] [--draws 300]
 
@@ -9,8 +9,8 @@ labels ("solved"), or both recovered from these counts ("counts", inverse-size).
 as held-out ones, at least 100; where not every class is among them, inverse-size counts make no belief: "-".
 
 Shown, in percent: how often the intervals of accuracy, balanced accuracy, macro-F1 and of recalls (over classes and
-tables) hold the truth; "ok": how often balanced accuracy has this verdict, and "wrong": how often accuracy or balanced
-accuracy is "ok" while its interval misses.
+tables) hold the truth; "ok": how often balanced accuracy is "ok" (of a Q that is told or recovered, "can't be checked":
+its interval is as narrow), and "wrong": how often accuracy or balanced accuracy is so while its interval misses.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ KINDS = (
 )
 RECALL = 0.85
 NAMES = ("accuracy", "balanced", "F1", "recalls", "ok", "wrong")
+NARROW = ("ok", "can't be checked")
 
 Setting = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -74,10 +75,10 @@ def judged(found: LabelFreeConfusion, recall: float, f1: float) -> list[float]:
         return figure.low - 1e-9 <= truth <= figure.high + 1e-9
 
     both = (found.accuracy, found.balanced_accuracy)
-    wrong = any(figure.verdict == "ok" and not holds(figure, recall) for figure in both)
+    wrong = any(figure.verdict in NARROW and not holds(figure, recall) for figure in both)
     held = [holds(both[0], recall), holds(both[1], recall), holds(found.macro_f1, f1)]
     recalls = float(np.mean([holds(figure, recall) for figure in found.recall]))
-    return [*map(float, held), recalls, float(both[1].verdict == "ok"), float(wrong)]
+    return [*map(float, held), recalls, float(both[1].verdict in NARROW), float(wrong)]
 
 
 def simulate(kind: str, knows: str, k: int, n: int, good: bool, tables: int, draws: int) -> np.ndarray | None:
