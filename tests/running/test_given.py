@@ -124,9 +124,15 @@ folds = 2
 loss = "log"
 
 [[rows]]
-title = "repeated"
+title = "popularity"
 loss = "forward"
 assume = "popularity"
+
+[[rows]]
+title = "few pairs"
+loss = "forward"
+assume = "pairs"
+pairs = 100
 """
 
 
@@ -141,5 +147,9 @@ def test_a_suite_over_a_users_own_file(tmp_path, monkeypatch, capsys):
     assert load_dataset("own.npz").train.ybar.shape == (300,)
     assert run(["run", "own.toml", "--store", "own.sqlite"]) == 0
     said = capsys.readouterr().out
-    assert "log" in said
-    assert "repeated" in said
+    for row in ("log", "popularity", "few pairs"):
+        assert row in said
+    assert run(["report", "own.toml", "--store", "own.sqlite", "--out", "own.html"]) == 0
+    assert "100 true pairs" in (tmp_path / "own.html").read_text()
+    assert run(["results", "--store", "own.sqlite", "export", "own.json"]) == 0
+    assert run(["results", "--store", "other.sqlite", "import", "own.json"]) == 0

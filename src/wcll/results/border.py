@@ -25,6 +25,7 @@ PARTS = ("config", "metrics", "history", "provenance")
 TEXTS, NUMBERS = ("commit", "wcll", "torch", "numpy", "python", "device"), ("seconds", "together", "threads")
 SOURCES = ("given", "assumed", "estimated", "true", "known")  #: "known" is what "true" was called once
 LARGEST = 2**53  #: no number in a row is larger
+ESTIMATED = ("family", "basis", "standard_error", "shares_error", "measured")  #: of a belief, where there is such
 
 
 def check_row(row: Row) -> None:
@@ -175,7 +176,7 @@ def _check_judge(judge: Any, k: int) -> None:
         raise InputError("history.judge", "a table", type(judge).__name__)
     needed = ("transition", "transition_source", "prior", "prior_source")
     for name in judge:
-        choice("history.judge", name, (*needed, "totals", "family", "basis", "standard_error", "shares_error"))
+        choice("history.judge", name, (*needed, "totals", *ESTIMATED))
     for name in needed:
         if name not in judge:
             raise InputError(f"history.judge.{name}", "a value", "none")
@@ -193,6 +194,8 @@ def _check_judge(judge: Any, k: int) -> None:
 
 def _check_estimated(judge: dict[str, Any], k: int) -> None:
     """What is said of where Q comes from, and of how sure it is."""
+    if not isinstance(judge.get("measured", False), bool):
+        raise InputError("history.judge.measured", "true or false", _short(judge["measured"]))
     for name in ("family", "basis"):
         if judge.get(name) is not None:
             _text(f"history.judge.{name}", judge[name])
