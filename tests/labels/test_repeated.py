@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -318,3 +319,15 @@ def test_one_clear_line(call, message):
     with pytest.raises(InputError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_q_is_measured_where_its_rows_are_well_known():
+    rng = np.random.default_rng(0)
+    matrix, y = np.array([[0, 0.7, 0.3], [0.2, 0, 0.8], [0.6, 0.4, 0]]), rng.integers(0, 3, 4000)
+    ybar = np.stack([(rng.random(4000)[:, None] > matrix[y].cumsum(axis=1)).sum(axis=1) for _ in range(3)], axis=1)
+    found = transition_from_repeated(ybar, 3, draws=2)
+    assert found.identified
+    assert found.measured
+    assert not replace(found, row_error=0.05).measured  # told, but not well enough for a figure to be ok
+    assert not replace(found, identified=False).measured
+    assert not replace(found, standard_error=None).measured

@@ -23,6 +23,7 @@ FIRST_STRENGTH = 0.05  #: with which starts are compared, and the least where la
 LEAST_OF_TWO = 0.1  #: the least where there are fewer equations than unknowns: likelihood cannot see what is left open
 SHARES_STRENGTH = 0.2  #: of the samples: how much class shares lean towards equal ones, at most
 SHARES_RATIO = 10  #: and by how many times more than Q leans: what tells Q tells shares
+WELL_KNOWN = 0.03  #: the error of a row with which Q is measured: rows 20 % off are then six errors away
 FEW = 5000  #: groups of samples that starts are compared on
 STEPS = {"start": 60, "path": 40, "last": 300, "again": 40}  #: of EM, at most
 
@@ -40,8 +41,11 @@ class RepeatedTransition(EstimatedTransition):
 
     @property
     def measured(self) -> bool:
-        """Whether the labels tell it, and how well was looked at."""
-        return self.identified and self.standard_error is not None
+        """Whether the labels tell it so well that figures may rest on it.
+
+        Of Qs that are told less well, some are read wrongly, class for class, by far more than their errors.
+        """
+        return self.identified and self.standard_error is not None and self.row_error <= WELL_KNOWN
 
 
 def transition_from_repeated(
