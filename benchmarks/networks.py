@@ -71,7 +71,7 @@ class Unit:
         groups = [run_group(one, task.view)]
         self.compiled = engine_for(training) is CapturedRuns and worth_compiling(groups, training)
         self.prepared, engine = self.timed(lambda: make_engine(groups, training))
-        recorder = _Recorder(engine, 0, task.view, short.first)
+        recorder = _Recorder(engine, 0, task.view, short)
         self.epochs, self.looks = list[float](), list[float]()
         for _ in range(options.measured):
             self.epochs.append(self.timed(engine.run_epoch)[0])

@@ -75,7 +75,8 @@ def test_shares_solved_from_training_counts_carry_their_error():
         found.append(label_free_confusion(table, Belief.of("uniform", totals), draws=300).balanced_accuracy)
     usable = [figure for figure in found if figure.verdict == "can't be checked"]
     assert len(usable) <= 50
-    assert all(figure.verdict != "the assumed Q does not fit" for figure in found)
+    accused = [figure for figure in found if figure.verdict == "the assumed Q does not fit"]
+    assert len(accused) <= 8  # two tests at a level of 2 %, of label counts and of predictions
 
 
 def test_a_wrong_q_is_accused():

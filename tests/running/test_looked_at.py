@@ -216,7 +216,7 @@ def test_what_the_settings_do_not_say_is_refused(both, tmp_path, monkeypatch, ca
 
 def test_a_result_file_keeps_what_is_known(both):
     _, seldom = both["linear"]
-    kept = keep(seldom, curve=True)
+    kept = keep(seldom, curves=1)
     lines = json.loads(json.dumps(kept.to_list(), allow_nan=False))
     again = Kept.from_list(lines)
     assert np.array_equal(again.recalls, kept.recalls, equal_nan=True)
