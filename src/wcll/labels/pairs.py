@@ -87,7 +87,7 @@ def transition_from_pairs(
         raise InputError("totals", f"label counts of {k} classes", len(counts))
     target = (1 - LEAST) * FAMILIES[family].fit(counts, pairs=pairs).transition + LEAST / k
     if strength is None:
-        scores = np.array([_left_out_each(pairs, target, one) for one in STRENGTHS])
+        scores = np.array([left_out(pairs, target, one) for one in STRENGTHS])
         likelihood = scores @ pairs[pairs > 0]
         s, tried, weights = _largest(scores, pairs[pairs > 0]), STRENGTHS, np.exp(likelihood - likelihood.max())
     else:
@@ -110,15 +110,10 @@ def transition_from_pairs(
     )
 
 
-def left_out(pairs: FloatArray, target: FloatArray, strength: float) -> float:
-    r"""The log-likelihood of each pair for one who saw the others:
-    :math:`\sum_{yj} N_{yj} \log \frac{N_{yj} - 1 + s T_{yj}}{N_y - 1 + s}`.
+def left_out(pairs: FloatArray, target: FloatArray, strength: float) -> FloatArray:
+    r"""The log-likelihood of a pair of each kind that there is, for one who saw all others:
+    :math:`\log \frac{N_{yj} - 1 + s T_{yj}}{N_y - 1 + s}`.
     """
-    return float(_left_out_each(pairs, target, strength) @ pairs[pairs > 0])
-
-
-def _left_out_each(pairs: FloatArray, target: FloatArray, strength: float) -> FloatArray:
-    """The same for one pair of each kind that there is."""
     some = pairs > 0
     seen = np.broadcast_to(pairs.sum(axis=1, keepdims=True), pairs.shape)
     logs: FloatArray = np.log((pairs[some] - 1 + strength * target[some]) / (seen[some] - 1 + strength))
