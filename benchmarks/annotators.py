@@ -1,12 +1,13 @@
 """What is believed of annotators, and what it is worth: suites with the labels, or the Q, of real ones.
 
     python benchmarks/annotators.py prepare RAW --data DATA     files that the suites read, into DATA/annotators
-    WCLL_DATA=DATA wcll run benchmarks/annotators/one.toml --store S.sqlite       (several.toml, candidates.toml)
+    WCLL_DATA=DATA wcll run benchmarks/annotators/one.toml --store S.sqlite       (several, candidates, acl)
     WCLL_DATA=DATA python benchmarks/annotators.py summary S.sqlite one several
 
 RAW holds what its owners publish: ``human-q.npz`` (clcifar10, clmin10: Q of people, as printed), ``acl-cifar10.npz``
 (labels: nine of every training image of CIFAR-10, by a vision-language model), ``birdsong.npz`` and ``lost.npz``
-(x, candidates, y). DATA has the official files of MNIST and CIFAR-10. The summary: how much of the gap between
+(x, candidates, y). DATA has the official files of MNIST and CIFAR-10. Suites ``one`` and ``several`` draw labels from
+such a Q, ``candidates`` and ``acl`` take the labels that were given. The summary: how much of the gap between
 popularity and the true Q is closed without a true label, pooled over columns of a suite with as many
 labels a sample,
 
@@ -24,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wcll.datasets import load_dataset
+from wcll.datasets import Dataset, load_dataset
 from wcll.report.cells import SIGNIFICANCE, holm, paired_p_value
 from wcll.report.tables import Table, build_table
 from wcll.results import Store
@@ -33,6 +34,8 @@ from wcll.suites import load_suite
 FOLDER = Path(__file__).parent / "annotators"
 BASE, LIMIT, ROWS = "popularity", "true Q", ("with the model", "repeated labels")
 DRAWS = 2000
+IMAGES_PER_CLASS, TEST_PER_CLASS = 2500, 500  #: of CIFAR-10, the first of each class; None: all
+LABELS = (1, 3)  #: of each such image, the first of the nine
 
 Figures = dict[str, np.ndarray]  #: by column, accuracy in percent, one a trial
 
@@ -44,10 +47,12 @@ def prepare(raw: Path, data: Path) -> None:
     people = np.load(raw / "human-q.npz")
     np.savez(folder / "human-q.npz", **{name: people[name] for name in ("clcifar10", "clmin10")})
     labels = np.load(raw / "acl-cifar10.npz")["labels"].astype(np.int64)
-    y = load_dataset("cifar10", data).train.y
+    cifar10 = load_dataset("cifar10", data)
+    y = cifar10.train.y
     counts = np.zeros((10, 10))
     np.add.at(counts, (np.repeat(y, labels.shape[1]), labels.ravel()), 1)
     np.save(folder / "acl-cifar10-q.npy", counts / counts.sum(axis=1, keepdims=True))
+    prepare_images(folder, cifar10, labels)
     for name in ("birdsong", "lost"):
         found = np.load(raw / f"{name}.npz")
         occur = np.flatnonzero(
@@ -61,6 +66,24 @@ def prepare(raw: Path, data: Path) -> None:
         np.savez(
             folder / f"{name}.npz", x=x, ybar=~found["candidates"][:, occur], y=number[found["y"]], classes=classes
         )
+
+
+def prepare_images(folder: Path, cifar10: Dataset, labels: np.ndarray) -> None:
+    """Images with the labels that they were given; true ones are for the true Q, pairs and evaluation."""
+    assert cifar10.test is not None
+    train, test = (
+        split.take(first_of_each(split.y, most))
+        for split, most in ((cifar10.train, IMAGES_PER_CLASS), (cifar10.test, TEST_PER_CLASS))
+    )
+    shared = {"x": train.x, "y": train.y, "x_test": test.x, "y_test": test.y, "classes": list(cifar10.classes)}
+    given = labels[first_of_each(cifar10.train.y, IMAGES_PER_CLASS)]
+    for m in LABELS:
+        np.savez(folder / f"acl-cifar10-{m}.npz", ybar=given[:, 0] if m == 1 else given[:, :m], **shared)
+
+
+def first_of_each(y: np.ndarray, most: int | None) -> np.ndarray:
+    """Rows of the first samples of every class, in order."""
+    return np.sort(np.concatenate([np.flatnonzero(y == k)[:most] for k in np.unique(y)]))
 
 
 def figures(table: Table, row: str, columns: list[str]) -> Figures:
