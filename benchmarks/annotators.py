@@ -93,16 +93,20 @@ def figures(table: Table, row: str, columns: list[str]) -> Figures:
 
 
 def pooled(row: Figures, base: Figures, limit: Figures) -> tuple[float, float, float]:
-    """The share of the gap that is closed, and its interval."""
+    """The share of the gap that is closed, and its interval; NaN where there is no gap."""
     gains, gaps = ([a[column] - base[column] for column in base] for a in (row, limit))
     rng = np.random.default_rng(0)
     drawn = []
     for _ in range(DRAWS):
         which = [rng.integers(0, len(gap), len(gap)) for gap in gaps]
         some = [sum(values[i].sum() for values, i in zip(part, which, strict=True)) for part in (gains, gaps)]
-        drawn.append(some[0] / some[1])
+        drawn.append(_share(*some))
     low, high = np.percentile(drawn, [2.5, 97.5])
-    return sum(map(np.sum, gains)) / sum(map(np.sum, gaps)), float(low), float(high)
+    return _share(sum(map(np.sum, gains)), sum(map(np.sum, gaps))), float(low), float(high)
+
+
+def _share(gain: float, gap: float) -> float:
+    return float(gain / gap) if gap else float("nan")
 
 
 def below(table: Table, rows: list[str], columns: list[str]) -> list[str]:
