@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from wcll import ComplementaryClassifier
-from wcll.annotators import transition_from_predictions, transition_with_model
+from wcll.annotators import ModelTransition, Round, transition_from_predictions, transition_with_model
 from wcll.checks import InputError, InputTypeError
 from wcll.labels import make_complementary, noisy_transition, to_mask, uniform_transition
 from wcll.labels.families import FAMILIES
@@ -93,6 +93,7 @@ def test_q_comes_from_labels_and_features(blobs, labels):
     assert tv(popularity.transition, named) > (0.3 if labels == 1 else 0.02)
     assert tv(found.transition, named) < (0.1 if labels == 1 else 0.05)
     assert found.chosen.score == max(one.score for one in found.rounds)
+    assert found.chosen.averaged == 1
     assert [row["chosen"] for row in found.table()].count(True) == 1
     assert {one.start for one in found.rounds} == (
         {"popularity-noise"} if labels == 1 else {"popularity-noise", "free"}
@@ -101,6 +102,25 @@ def test_q_comes_from_labels_and_features(blobs, labels):
     model.fit(x, make_complementary(y, Q, random_state=1))
     assert (model.predict(x) == y).mean() > 0.9
     assert "estimated from labels and models of 3000 samples" in str(model.belief_)
+
+
+def test_rounds_as_good_as_the_best_are_averaged_from_the_last():
+    """Not those of another start, nor those that are behind by more than chance explains; a start is taken as it is."""
+    rng = np.random.default_rng(0)
+
+    def made(start, number, behind):
+        each = rng.permutation(np.repeat([-0.3, 0.3], 200)) - behind  # a difference of two has an error of about 0.02
+        return Round(start, number, float(each.mean()), np.full((2, 2), float(number)), scores=each)
+
+    rounds = [made("a", number, behind) for number, behind in enumerate((1.0, 0.0, 0.01, 0.005, 0.01, 0.5))]
+    best = Round.best([*rounds, made("b", 7, 0.001)])
+    assert (best.start, best.number, best.averaged) == ("a", 4, 3)
+    np.testing.assert_allclose(best.transition, 3.0)
+    assert best.score == pytest.approx(-0.025 / 3)
+    found = ModelTransition(best.transition, None, None, "", "a", tuple(rounds), best)
+    assert [row["chosen"] for row in found.table()] == [False] * 6 + [True]
+    assert Round.best([made("a", 0, 0.005), *rounds[1:]]).number == 0
+    assert Round.best([rounds[0], rounds[5]]) is rounds[5]
 
 
 def test_the_start_is_kept_where_nothing_better_is_found(blobs):

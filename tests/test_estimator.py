@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from wcll import ComplementaryClassifier, LabelWarning
-from wcll.checks import InputError
+from wcll.checks import InputError, InputTypeError
 from wcll.evaluation import (
     AccuracyScorer,
     accuracy_scorer,
@@ -168,6 +168,27 @@ def test_images(iris):
     assert model.n_features_in_ == 64
     with pytest.raises(InputError, match=r"X: expected images of shape \(1, 8, 8\), got \(1, 9, 9\)"):
         model.predict(np.zeros((2, 1, 9, 9), dtype=np.uint8))
+
+
+def test_a_warm_up_is_told_popularity_first(iris):
+    """Counted over warm starts; and never without a loss that takes Q."""
+    x, _, ybar = iris
+    told = {"transition": [[0, 0.8, 0.2], [0.5, 0, 0.5], [0.3, 0.7, 0]], "loss": "forward", "random_state": 0}
+    whole = quick(**told, max_epochs=6, warm_up=2).fit(x, ybar)
+    parts = quick(**told, max_epochs=3, warm_up=2, warm_start=True).fit(x, ybar).fit(x, ybar)
+    early = quick(**{**told, "transition": "popularity"}, max_epochs=2, warm_start=True).fit(x, ybar)
+    early.set_params(transition=told["transition"], max_epochs=4).fit(x, ybar)
+    cold = quick(**told, max_epochs=6).fit(x, ybar)
+    for model in (parts, early):
+        np.testing.assert_array_equal(model.predict_proba(x), whole.predict_proba(x))
+    assert not np.array_equal(cold.predict_proba(x), whole.predict_proba(x))
+    np.testing.assert_array_equal(whole.transition_, cold.transition_)
+    log = {**told, "loss": "log", "transition": None}
+    same = [quick(**log, max_epochs=4, warm_up=w).fit(x, ybar).predict_proba(x) for w in (0, 2)]
+    np.testing.assert_array_equal(*same)
+    for wrong in (-1, 1.5, "two"):
+        with pytest.raises((InputError, InputTypeError), match="warm_up: expected a whole number"):
+            quick(warm_up=wrong).fit(x, ybar)
 
 
 def test_fit_starts_anew_and_warm_start_goes_on(iris):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,30 +36,58 @@ LEAN = 1.0  #: labels of each class that are taken as seen as the start has them
 SEVERAL = 3  #: labels a sample from which on these alone are a start
 RATE = 2e-3  #: of such a model, if it is small
 FEW_EPOCHS = 12  #: of a cross-fitted model: what it learns late is noise of its own labels
+WARM_UP = 4  #: of these, in which it is told popularity's Q: told a better one at once, it may mix up similar classes
+ROUNDS = 8  #: of estimates, each with models that were told the one before
+SETTLED = 3  #: the last of those that are as good as the best, which are averaged: a single round is noisy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Round:
-    """One estimate on the way: Q, and how likely it makes labels that it has not seen."""
+    """An estimate: Q, and how likely it makes labels that it has not seen."""
 
     start: str  #: the family, or what labels alone tell
     number: int  #: how often models were trained for it; 0 is the start itself
     score: float  #: mean log-likelihood of a sample's labels, by models and Qs that did not see them
     transition: FloatArray
+    averaged: int = 1  #: the estimates of so many rounds, this one the last, that it is the mean of
+    scores: FloatArray | None = field(default=None, repr=False)  #: of each sample
+
+    @staticmethod
+    def best(rounds: Sequence[Round]) -> Round:
+        """The mean of the last few rounds that are as good as the best, or their start, if it is as good.
+
+        Those are as good that are at most one standard error of the difference, sample by sample, behind it. Q still
+        comes nearer to the truth where the likelihood of labels hardly changes any more; but where nothing is better
+        than the start, what came of it is noise.
+        """
+        first = max(rounds, key=lambda one: one.score)
+        alike = [one for one in rounds if one.start == first.start and _as_good(one, first)]
+        if len(alike) == 1 or alike[0].number == 0:
+            return alike[0]
+        alike = alike[-SETTLED:]
+        last, score = alike[-1], float(np.mean([one.score for one in alike]))
+        return Round(last.start, last.number, score, np.mean([one.transition for one in alike], axis=0), len(alike))
 
 
 @dataclass(frozen=True, eq=False)
 class ModelTransition(EstimatedTransition):
     """Q from labels and a model."""
 
-    rounds: tuple[Round, ...]  #: every estimate that was compared
-    chosen: Round  #: the one that is taken
+    rounds: tuple[Round, ...]  #: every estimate on the way
+    chosen: Round  #: what is taken: one of them, or the mean of some
 
     def table(self) -> list[dict[str, Any]]:
-        """What was compared, a row each: start, round, score, and whether it is the one that is taken."""
+        """A row each: start, round, over how many it is averaged, score, and whether it is the one that is taken."""
+        rows = self.rounds if self.chosen in self.rounds else (*self.rounds, self.chosen)
         return [
-            {"start": one.start, "round": one.number, "score": one.score, "chosen": one is self.chosen}
-            for one in self.rounds
+            {
+                "start": one.start,
+                "round": one.number,
+                "averaged": one.averaged,
+                "score": one.score,
+                "chosen": one is self.chosen,
+            }
+            for one in rows
         ]
 
 
@@ -99,7 +127,7 @@ def transition_with_model(
     estimator: ComplementaryClassifier | None = None,
     *,
     folds: int = 2,
-    rounds: int = 3,
+    rounds: int = ROUNDS,
     steps: int = 20,
     groups: ArrayLike | None = None,
     random_state: Any = None,
@@ -109,8 +137,9 @@ def transition_with_model(
     In every round models are trained on the other folds with the Q so far, and Q is estimated anew from their
     predictions (:func:`transition_from_predictions`). It begins with popularity and a small diagonal, and, if all
     samples have three to five labels, again with what repeated labels tell
-    (:func:`wcll.labels.transition_from_repeated`). Which round of which start is taken, the starts themselves among
-    them, is decided by the likelihood of labels that neither the model nor the Q has seen.
+    (:func:`wcll.labels.transition_from_repeated`). Which is taken, the starts themselves among them, is decided by the
+    likelihood of labels that neither the model nor the Q has seen: a start if it is as good as the best, else the mean
+    of the last three that are.
 
     Samples with more than five labels, such as the complements of candidate sets, say nearly everything whatever Q is,
     and a wrong Q does much harm there: then no model is trained, and Q is popularity.
@@ -121,8 +150,9 @@ def transition_with_model(
     ybar : complementary labels
         As for :meth:`ComplementaryClassifier.fit`; several labels a sample tell Q much better than one.
     estimator : ComplementaryClassifier, optional
-        What is trained, with a loss that takes Q; ``forward`` at a rate of 2e-3 for 12 epochs if None. Few epochs are
-        better: what is learnt late is noise of the labels.
+        What is trained, with a loss that takes Q; if None, ``forward`` at a rate of 2e-3 for 12 epochs, of which the
+        first four are told popularity's Q (``warm_up``). Few epochs are better: what is learnt late is noise of the
+        labels.
     folds : int
         Parts of the samples; a model predicts those that it was not trained on.
     rounds : int
@@ -161,7 +191,7 @@ def transition_with_model(
     model.set_params(classes=list(range(mask.shape[1])))  # names are for the user
     training = _Training(model, X, labels.values, mask, groups, folds, seeds)
     tried = [one for name, start in _starts(mask, seeds) for one in training.rounds(name, start, rounds, steps)]
-    best = max(tried, key=lambda one: one.score)
+    best = Round.best(tried)
     return ModelTransition(
         transition=best.transition,
         standard_error=_least_error(best.transition, mask),
@@ -184,7 +214,7 @@ def _popularity(mask: BoolArray, largest: int) -> ModelTransition:
 def _checked(estimator: ComplementaryClassifier | None) -> ComplementaryClassifier:
     """The user's, or the usual one: a copy."""
     if estimator is None:
-        return ComplementaryClassifier("forward", lr=RATE, max_epochs=FEW_EPOCHS)
+        return ComplementaryClassifier("forward", lr=RATE, max_epochs=FEW_EPOCHS, warm_up=WARM_UP)
     if not isinstance(estimator, ComplementaryClassifier):
         raise InputTypeError("estimator", "a ComplementaryClassifier", type(estimator).__name__)
     name = estimator.loss["name"] if isinstance(estimator.loss, dict) else estimator.loss
@@ -222,14 +252,15 @@ class _Training:
             parts = list(self._split())
             chances = self._predictions(matrix, parts)
             if number == 1:
-                yield Round(start, 0, self._score(chances, matrix, slice(None)), matrix)
-            scores = []
+                scores = self._scores(chances, matrix, slice(None))
+                yield Round(start, 0, float(scores.mean()), matrix, scores=scores)
+            scores = np.empty(len(self.mask))
             for _, part in parts:
                 others = np.setdiff1d(np.arange(len(self.mask)), part)
                 own = transition_from_predictions(chances[others], self.mask[others], matrix, steps=steps)
-                scores.append(len(part) * self._score(chances, own, part))
+                scores[part] = self._scores(chances, own, part)
             matrix = transition_from_predictions(chances, self.mask, matrix, steps=steps)
-            yield Round(start, number, sum(scores) / len(self.mask), matrix)
+            yield Round(start, number, float(scores.mean()), matrix, scores=scores)
 
     def _split(self) -> Iterator[tuple[IntArray, IntArray]]:
         """Other parts every round, so that no split is learnt by heart."""
@@ -247,10 +278,17 @@ class _Training:
             chances[part] = model.predict_proba(_safe_indexing(self.X, part))
         return chances
 
-    def _score(self, chances: FloatArray, matrix: FloatArray, part: Any) -> float:
-        """The mean log-likelihood of the labels of some samples."""
-        _, likelihood = _posterior(chances[part], self.mask[part].astype(np.float64), matrix)
-        return float(likelihood.mean())
+    def _scores(self, chances: FloatArray, matrix: FloatArray, part: Any) -> FloatArray:
+        """The log-likelihood of the labels of some samples."""
+        return _posterior(chances[part], self.mask[part].astype(np.float64), matrix)[1]
+
+
+def _as_good(one: Round, best: Round) -> bool:
+    """Whether a round is at most one standard error behind the best."""
+    assert one.scores is not None
+    assert best.scores is not None
+    behind = best.scores - one.scores
+    return bool(behind.mean() <= behind.std() / np.sqrt(len(behind)))
 
 
 def _posterior(chances: FloatArray, named: FloatArray, matrix: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -39,6 +39,7 @@ from wcll.evaluation.label_free import warn_of_contradiction
 from wcll.inputs import Samples, check_features, check_labels, seed_of, to_tensor
 from wcll.labels import Belief
 from wcll.labels.alarms import check_samples, doubts
+from wcll.labels.families import EARLY
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
@@ -112,6 +113,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         The assumed ``Q[y, ybar]``: uniform if None; ``"popularity"``, ``"inverse-size"`` and others recover it from the
         label counts; :func:`~wcll.labels.transition_from_pairs`, ``transition_from_repeated`` and
         :func:`wcll.annotators.transition_with_model` estimate it.
+    warm_up : int
+        Epochs at the beginning in which a loss that takes Q is told that of popularity, which label counts give,
+        instead. Where rows of Q are alike, as those of similar classes are in what people label, a model that is told
+        Q at once may take one class for the other, and stay with it.
     weights : None, "auto", str or array of shape (k,)
         Class weights: ``"auto"`` is Eq. 13 from the recovered pi for the loss ``wcll``, none for others; or
         ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own.
@@ -170,6 +175,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         model: ModelChoice = "linear",
         classes: Sequence[Any] | None = None,
         transition: str | ArrayLike | None = None,
+        warm_up: int = 0,
         weights: str | ArrayLike | None = "auto",
         lr: float = 5e-4,
         max_epochs: int = 100,
@@ -186,6 +192,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.model = model
         self.classes = classes
         self.transition = transition
+        self.warm_up = warm_up
         self.weights = weights
         self.lr = lr
         self.max_epochs = max_epochs
@@ -331,7 +338,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if needed else None
         labels = torch.as_tensor(samples.labels.values)
         targets = Targets.of(labels, len(self.classes_), scaled, float(weight.mean()))
-        loss = RunLoss(spec, tuple(options.items()), spec.told(self.belief_), 0, 1)
+        early = None
+        if self.warm_up and self.belief_.totals is not None:
+            early = spec.told(Belief.of(EARLY, self.belief_.totals).with_weights(self.weights_))
+        loss = RunLoss(spec, tuple(options.items()), spec.told(self.belief_), 0, 1, early, self.warm_up)
         x = to_tensor(samples.features, dtype, torch.device("cpu"))
         return RunGroup(x, targets, self.seed_, [self.lr], [loss])
 
@@ -521,6 +531,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 "classes", f"those that training began with, {self.classes_.tolist()}", self.classes, remedy
             )
         non_negative("verbose", self.verbose)
+        if self.warm_up:
+            whole("warm_up", self.warm_up)
         if not isinstance(self.callbacks, Sequence) or not all(map(callable, self.callbacks)):
             raise InputTypeError("callbacks", "a sequence of functions", type(self.callbacks).__name__)
         for name in ("model", "dtype"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from small import PATIENCE, SMALL, start
+from small import PATIENCE, SMALL, start, trial
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.persistence import write_model
@@ -19,7 +19,7 @@ from wcll.running import checkpoint
 from wcll.running.checkpoint import Checkpoints
 from wcll.running.execute import Tasks, run_jobs
 from wcll.running.pace import Pace, now
-from wcll.running.plan import plan
+from wcll.running.plan import Job, plan
 from wcll.suites import parse_suite
 
 CPU = torch.device("cpu")
@@ -66,6 +66,20 @@ def test_what_goes_on_equals_what_never_stopped(model, plain, tmp_path, always):
     assert saved.exists()  # until the rows are in the store
     checkpoints.clear()
     assert not (tmp_path / "saved").exists()
+
+
+@pytest.mark.parametrize("at", [2, 5])
+def test_a_warm_up_goes_on_as_if_it_had_never_stopped(at, tmp_path, always):
+    """Saved before or after what losses are told has changed."""
+    one = trial(loss="forward", assume="true", warm_up=3, epochs=8)
+    part = (Job((one,)), Tasks(load_dataset).of(Job((one,))))
+    checkpoints = Checkpoints(tmp_path / "saved")
+    with pytest.raises(PowerCutError):
+        run_jobs([part], CPU, interrupted_at(at), checkpoints=checkpoints)
+    (again,), (whole,) = run_jobs([part], CPU, checkpoints=checkpoints), run_jobs([part], CPU)
+    assert again.history == whole.history
+    (cold,) = run_jobs([(Job((dataclasses.replace(one, warm_up=None),)), part[1])], CPU)
+    assert cold.history != whole.history
 
 
 def test_a_damaged_file_is_as_good_as_none(tmp_path, always):

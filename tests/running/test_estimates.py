@@ -17,7 +17,7 @@ from wcll.running.estimates import estimate_of
 from wcll.running.execute import run_jobs
 from wcll.running.plan import Job
 from wcll.running.task import make_task, own_belief
-from wcll.running.train import _likelihood, run_group
+from wcll.running.train import _likelihood, run_group, try_out
 
 CPU = torch.device("cpu")
 CYCLE = np.array([np.roll([0, 0.4, 0.25, 0.1, 0.05, 0.04, 0.04, 0.04, 0.04, 0.04], k) for k in range(10)])
@@ -110,6 +110,22 @@ def test_the_model_is_asked_once_for_all_runs_on_the_same_data(digits, monkeypat
     assert asked == [((1100, 8, 8), "float64", 10, 0)]
 
 
+def test_a_try_asks_no_model(digits, monkeypatch):
+    """It is to fail at once if it must fail, and nothing of it is kept."""
+    monkeypatch.setattr(estimates, "transition_with_model", None)
+    job = Job((trial(**PLAIN, assume="model", warm_up=2),))
+    try_out(job, make_task(job.first, digits).view, CPU)
+
+
+def test_in_the_warm_up_a_loss_is_told_popularity(digits):
+    job = Job((trial(**PLAIN, assume="true", warm_up=2),))
+    task = make_task(job.first, digits)
+    (loss,) = run_group(job, task.view).losses
+    popularity = Belief.of("popularity", np.bincount(task.train.ybar, minlength=10)).transition
+    for epoch, matrix in ((0, popularity), (1, popularity), (2, CYCLE)):
+        np.testing.assert_allclose(loss.at(epoch).context.transition, matrix)
+
+
 def test_a_model_of_the_trials_own_kind_is_asked(digits):
     found, _ = belief_of(trial(**PLAIN, assume="model"), digits)
     np.testing.assert_allclose(found.transition.sum(axis=1), 1)
@@ -152,6 +168,9 @@ def test_runs_are_judged_by_their_own_q(digits):
             "judge: expected a family, as loss 'cross-entropy' believes nothing",
         ),
         ({"labels": "matrix", "matrix": [[0.5, 0.5]]}, "transition: expected"),
+        ({"loss": "log", "warm_up": 2}, "warm_up: expected none for loss 'log', which is told no Q, got 2"),
+        ({"loss": "forward", "warm_up": 4, "epochs": 4}, "warm_up: expected fewer than the 4 epochs, got 4"),
+        ({"loss": "forward", "warm_up": 0}, "warm_up: expected a whole number from 1"),
         ({"labels": "matrix", "matrix": "nowhere.npz:q"}, "matrix: expected rows of chances, or a file of them"),
     ],
 )

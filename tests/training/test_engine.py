@@ -92,6 +92,25 @@ def test_groups_of_different_data_do_not_mix():
         assert torch.allclose(together.last_losses(seed), alone.last_losses(0), atol=1e-10)
 
 
+TOLD = Case("forward", ("transition",))
+
+
+@pytest.mark.parametrize("maker", [LinearRuns, PlainLoop])
+def test_what_losses_are_told_changes_after_the_warm_up(maker):
+    """The same as a training that another goes on with; a loss beside it sees no difference."""
+    late = group([TOLD, Case("log")])
+    early = dataclasses.replace(late, losses=[group([TOLD], seed=5).losses[0], late.losses[1]])
+    told = dataclasses.replace(late.losses[0], early=early.losses[0].context, warm_up=3)
+    warming = dataclasses.replace(late, losses=[told, late.losses[1]])
+    first, second = run(maker([early], training()), 3), maker([late], training())
+    assert second.load_state(first.state())
+    warmed, cold = (run(maker([one], training()), 7) for one in (warming, late))
+    assert difference(warmed, run(second, 4)) == 0
+    ours, theirs = warmed.parameters(0)["layer.weight"], cold.parameters(0)["layer.weight"]
+    assert not torch.equal(ours[:2], theirs[:2])
+    assert torch.equal(ours[2:], theirs[2:])
+
+
 def test_fewer_samples_than_a_batch():
     fast, slow = (run(maker([group([Case("log")], n=20)], training()), 10) for maker in (LinearRuns, PlainLoop))
     assert difference(fast, slow) < 1e-10

@@ -43,6 +43,7 @@ from wcll.streams import RandomState, stream
 
 MOST_OPTIONS = 200_000  #: sets of options that are gone through one by one
 USUAL_RATE = 0.03  #: how often people name the true class by mistake, where nothing tells: 3 to 5 in a hundred labels
+EARLY = "popularity"  #: what a loss is told of Q while a training warms up: it mixes up no classes
 USUAL_OPTIONS = 4  #: how many classes people are usually shown
 
 

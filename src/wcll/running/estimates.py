@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from wcll.annotators import FEW_EPOCHS, RATE, transition_with_model
+from wcll.annotators import FEW_EPOCHS, RATE, WARM_UP, transition_with_model
 from wcll.checks import InputTypeError
 from wcll.estimator import ComplementaryClassifier
 from wcll.labels import to_mask, transition_from_repeated
@@ -61,6 +61,7 @@ def _with_model(trial: Trial, data: Weak, view: View, device: torch.device) -> E
         model={"name": trial.model, **dict(trial.model_options)},
         lr=_rate(trial),
         max_epochs=min(FEW_EPOCHS, trial.epochs),
+        warm_up=WARM_UP,
         batch_size=trial.batch_size,
         weight_decay=trial.weight_decay,
         dtype=trial.dtype,

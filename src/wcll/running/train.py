@@ -15,6 +15,7 @@ from wcll.checks import BoolArray, InputError, InputTypeError, IntArray
 from wcll.evaluation import checkpoints
 from wcll.evaluation.confusion import tables_of
 from wcll.labels import Belief
+from wcll.labels.families import EARLY
 from wcll.losses import LOSSES, Targets
 from wcll.losses.softmax import softmax
 from wcll.running.containers import Ordinary, View, Weak
@@ -92,7 +93,8 @@ def train(
 def try_out(job: Job, view: View, device: torch.device) -> None:
     """One step of every run on a few samples, so that settings that cannot work fail now; nothing of it is kept."""
     try:
-        for part in job.cut(IMAGES_AT_ONCE) if job.image else [job]:
+        cheap = Job(tuple(replace(t, assume=EARLY) if t.assume == "model" else t for t in job.trials))
+        for part in cheap.cut(IMAGES_AT_ONCE) if job.image else [cheap]:
             engine = make_engine([run_group(part, view, device).head(8)], training_of(part, view, device), plain=True)
             engine.run_epoch()
             engine.predict(0, engine.prepare(view.unlabelled[:2]))
@@ -176,8 +178,11 @@ def _run_losses(job: Job, view: View, labels: IntArray | BoolArray, device: torc
     for _, same in groupby(job.trials, key=lambda trial: replace(trial, lr=1.0).of_role(Role.OWN)):
         trials = list(same)
         start, stop = stop, stop + len(trials)
-        context = loss_context(trials[0], labels, view.declared, estimate_of(view, device))
-        yield RunLoss(LOSSES[trials[0].loss], trials[0].loss_options, context, start, stop)
+        first, estimate = trials[0], estimate_of(view, device)
+        context, early = loss_context(first, labels, view.declared, estimate), None
+        if first.warm_up:
+            early = loss_context(replace(first, assume=EARLY), labels, view.declared)
+        yield RunLoss(LOSSES[first.loss], first.loss_options, context, start, stop, early, first.warm_up or 0)
 
 
 def _judges(job: Job, view: View, device: torch.device) -> list[Belief]:

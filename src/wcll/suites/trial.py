@@ -71,6 +71,8 @@ class Trial:
     loss_revision: int = setting(Role.OWN, default=1)
     #: The Q that the loss is told: assumed uniform, recovered from counts, estimated, or the true one.
     assume: str = setting(Role.OWN, read.one_of(*read.BELIEFS, *read.ESTIMATES), "uniform", tunable=True)
+    #: Epochs at the beginning in which the loss is told popularity's Q instead, which only counts are needed for.
+    warm_up: int | None = setting(Role.OWN, read.whole, None, tunable=True)
     weights: str | None = setting(Role.OWN, read.one_of("auto", *WEIGHTINGS), "auto", tunable=True, nullable=True)
     #: Where the weights' pi comes from.
     pi: str = setting(Role.OWN, read.one_of(*PI_SOURCES), "recovered", tunable=True)
@@ -129,9 +131,19 @@ class Trial:
             images = " or ".join(repr(name) for name, model in MODELS.items() if model.family is Family.IMAGE)
             remedy = f"it is for images, in model {images}"
             raise InputError("normalise", f"'none' for model {self.model!r}", repr(self.normalise), remedy)
+        self._check_warm_up()
         spec = LOSSES[self.loss]
         if self.weights not in (None, "auto") and not spec.weighted:
             raise InputError("weights", f"none for loss {self.loss!r}, which is not a mean over samples", self.weights)
+
+    def _check_warm_up(self) -> None:
+        """It is for losses that are told a Q, and comes to an end."""
+        if self.warm_up is None:
+            return
+        if "transition" not in LOSSES[self.loss].context:
+            raise InputError("warm_up", f"none for loss {self.loss!r}, which is told no Q", self.warm_up)
+        if self.warm_up >= self.epochs:
+            raise InputError("warm_up", f"fewer than the {self.epochs} epochs", self.warm_up)
 
     def _check_labels(self) -> None:
         """What is said of labels fits together."""

@@ -60,10 +60,18 @@ class CapturedRuns(Engine):
         self.step = torch.tensor(0)  #: how many are done
         self.stacks = [self._stacks(group, compiled) for group in groups]
         self.streams = [side_stream(device) for _ in range(streams)]
-        self._replay = Replay(self._step, device)
+        self._tell()
+
+    def _take_losses(self, groups: Sequence[RunGroup]) -> None:
+        """Train with the losses of these groups from now on; a step is recorded anew."""
+        for stacks, group in zip(self.stacks, groups, strict=True):
+            for stack in stacks:
+                stack.take_losses(group)
+        self._replay = Replay(self._step, self.training.device)
 
     def run_epoch(self) -> None:
         """One pass over the data."""
+        self._tell()
         order = self._order().to(self.training.device)
         for stack in chain(*self.stacks):
             stack.model.train()

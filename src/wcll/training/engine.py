@@ -41,12 +41,24 @@ class Engine(ABC):
         self.batch_size = min(training.batch_size, self.n)
         self.at_once = training.family.at_once
         self.epoch = 0  #: how many are done
+        self._warming: list[bool] | None = None  #: which losses are told what they are told early; None: nothing yet
         given, place = [group.standard for group in groups], (training.device, training.dtype)
         self.standards = [None if standard is None else standard.to(*place) for standard in given]
 
     @abstractmethod
     def run_epoch(self) -> None:
-        """One pass over the data."""
+        """One pass over the data, after :meth:`_tell`."""
+
+    def _tell(self) -> None:
+        """See to it that losses are told what they are to be told in the coming epoch."""
+        warming = [self.epoch < loss.warm_up for group in self.groups for loss in group.losses]
+        if warming != self._warming:
+            self._take_losses([group.at(self.epoch) for group in self.groups])
+            self._warming = warming
+
+    @abstractmethod
+    def _take_losses(self, groups: Sequence[RunGroup]) -> None:
+        """Train with the losses of these groups from now on; all else stays as it is."""
 
     @abstractmethod
     def last_losses(self, group: int) -> Tensor:

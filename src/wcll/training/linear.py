@@ -47,15 +47,21 @@ class LinearRuns(Engine):
         self.weights = self._initial(groups).to(device)
         rates = torch.tensor([list(group.rates) for group in groups], dtype=dtype).repeat_interleave(n_classes, 1)
         self.optimiser = StackedAdam(self.weights, rates.to(device), weight_decay=training.weight_decay)
-        self.losses = [_GroupLoss(parts, training) for parts in zip(*(group.losses for group in groups), strict=True)]
         self.rows = torch.zeros(len(groups) * self.batch_size, dtype=torch.int64, device=device)
         self.logits = torch.zeros(len(groups), self.n_runs * n_classes, self.batch_size, dtype=dtype, device=device)
         self.slope = torch.zeros_like(self.logits)
         self.total = torch.zeros(len(groups), self.n_runs, dtype=dtype, device=device)  #: of the losses of this epoch
-        self._replay = Replay(self._step, device)
+        self._tell()
+
+    def _take_losses(self, groups: Sequence[RunGroup]) -> None:
+        """Train with the losses of these groups from now on; a step is recorded anew."""
+        alike, training = zip(*(group.losses for group in groups), strict=True), self.training
+        self.losses = [_GroupLoss(parts, training) for parts in alike]
+        self._replay = Replay(self._step, training.device)
 
     def run_epoch(self) -> None:
         """One pass over the data."""
+        self._tell()
         shift = self.n * torch.arange(len(self.groups)).unsqueeze(-1)  # groups lie one after another
         order = (self._order() + shift).flatten(1).to(self.training.device, non_blocking=True)
         self.total.zero_()

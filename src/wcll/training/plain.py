@@ -22,18 +22,23 @@ class StackStep:
 
     def __init__(self, group: RunGroup, training: Training, start: int, stop: int) -> None:
         """Of the runs from ``start`` to ``stop`` of a group."""
-        self.training = training
+        self.training, self.start, self.stop = training, start, stop
         self.model = training.build(group.x, [group.seed] * (stop - start))
         rates = torch.tensor(list(group.rates[start:stop]), dtype=training.dtype, device=training.device)
         self.optimiser: Optimiser = RunAdam(self.model.parameters(), rates, weight_decay=training.weight_decay)
         self.forward: Forward = self.model
+        self.take_losses(group)
+        self.last = torch.zeros(stop - start, dtype=training.dtype, device=training.device)  #: losses of the last batch
+        self.total = torch.zeros_like(self.last)  #: of the batches of this epoch
+
+    def take_losses(self, group: RunGroup) -> None:
+        """Train with the losses of this group from now on."""
+        start, stop, like = self.start, self.stop, self.training.like
         self.losses: list[tuple[Loss, slice]] = [
-            (loss.value(loss.context.to(training.like)), slice(max(loss.start, start) - start, loss.stop - start))
+            (loss.value(loss.context.to(like)), slice(max(loss.start, start) - start, loss.stop - start))
             for loss in group.losses
             if loss.start < stop and loss.stop > start
         ]
-        self.last = torch.zeros(stop - start, dtype=training.dtype, device=training.device)  #: losses of the last batch
-        self.total = torch.zeros_like(self.last)  #: of the batches of this epoch
 
     def __call__(self, x: Tensor, targets: Targets, step: int | Tensor) -> None:
         self.optimiser.zero_grad()
@@ -78,6 +83,7 @@ class PlainLoop(Engine):
 
     def run_epoch(self) -> None:
         """One pass over the data, group by group."""
+        self._tell()
         order = self._order()
         for g, stack in enumerate(self.stacks):
             stack.model.train()
@@ -88,6 +94,11 @@ class PlainLoop(Engine):
                     stack(x, targets, int(self.step) + i)
         self.steps, self.step = len(order), self.step + len(order)
         self.epoch += 1
+
+    def _take_losses(self, groups: Sequence[RunGroup]) -> None:
+        """Train with the losses of these groups from now on."""
+        for stack, group in zip(self.stacks, groups, strict=True):
+            stack.take_losses(group)
 
     def last_losses(self, group: int) -> Tensor:
         """The losses of the last batch before its step, (runs,)."""

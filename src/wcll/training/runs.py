@@ -28,6 +28,13 @@ class RunLoss:
     context: Context
     start: int
     stop: int
+    early: Context | None = None  #: what it is told instead in the first epochs
+    warm_up: int = 0  #: how many these are
+
+    def at(self, epoch: int) -> RunLoss:
+        """The same as it is in an epoch, counted from 0."""
+        early = self.early if epoch < self.warm_up else None
+        return replace(self, context=early or self.context, early=None, warm_up=0)
 
     def value(self, context: Context) -> Loss:
         """The loss as a function of logits (..., runs, n, k) and targets, told ``context``."""
@@ -52,6 +59,10 @@ class RunGroup:
     def head(self, n: int | None) -> RunGroup:
         """The same with the first samples only; what losses are told stays, and how images are normalised."""
         return replace(self, x=self.x[:n], targets=self.targets[slice(n)])
+
+    def at(self, epoch: int) -> RunGroup:
+        """The same with losses as they are in an epoch, counted from 0."""
+        return replace(self, losses=[loss.at(epoch) for loss in self.losses])
 
 
 @dataclass(frozen=True)
