@@ -159,23 +159,23 @@ def sample_weights(values: ArrayLike | None, n: int) -> FloatArray:
     return check_sum("sample_weight", weight)
 
 
-def transition_matrix(values: ArrayLike, n_classes: int | None = None) -> FloatArray:
+def transition_matrix(values: ArrayLike, n_classes: int | None = None, *, argument: str = "transition") -> FloatArray:
     """A row-stochastic matrix ``Q[y, ybar] = P(ybar | y)``, rescaled so that every row sums to 1 exactly."""
-    matrix = numeric("transition", values)
+    matrix = numeric(argument, values)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError("transition", "a square matrix", f"shape {matrix.shape}")
+        raise InputError(argument, "a square matrix", f"shape {matrix.shape}")
     if len(matrix) < 2:
-        raise InputError("transition", "at least two classes", len(matrix))
+        raise InputError(argument, "at least two classes", len(matrix))
     if n_classes is not None and len(matrix) != n_classes:
-        raise InputError("transition", f"a {n_classes} x {n_classes} matrix", f"{len(matrix)} x {len(matrix)}")
+        raise InputError(argument, f"a {n_classes} x {n_classes} matrix", f"{len(matrix)} x {len(matrix)}")
     if not np.isfinite(matrix).all() or (matrix < 0).any():
-        raise InputError("transition", "probabilities", "negative, NaN or infinite entries")
+        raise InputError(argument, "probabilities", "negative, NaN or infinite entries")
     with np.errstate(over="ignore"):
         sums = matrix.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > 1e-6:
         found = f"{sums[worst]:g} in row {worst}"
-        raise InputError("transition", "rows that sum to 1", found, "Q[y, ybar] = P(ybar | y)")
+        raise InputError(argument, "rows that sum to 1", found, "Q[y, ybar] = P(ybar | y)")
     stochastic: FloatArray = matrix / sums[:, None]
     return stochastic
 

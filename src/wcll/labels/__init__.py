@@ -2,6 +2,8 @@
 
 from wcll.labels.alarms import Check, check_counts, check_table
 from wcll.labels.beliefs import Belief
+from wcll.labels.cost import CostIfWrong, cost_if_wrong
+from wcll.labels.cost_table import CostTable, costs_if_wrong
 from wcll.labels.draw import check_mask, make_complementary, to_mask, to_pairs
 from wcll.labels.families import FAMILIES, EstimatedTransition, Family, FamilyTransition
 from wcll.labels.health import LabelHealth, label_health
@@ -36,6 +38,7 @@ from wcll.labels.weights import WEIGHTINGS, ClassWeights, class_weights, eq13, r
 __all__ = ["FAMILIES", "TRANSITIONS", "WEIGHTINGS", "Belief", "Check", "ClassWeights", "Estimate"]
 __all__ += ["EstimatedTransition", "Family", "FamilyTransition", "PairsTransition", "RepeatedTransition"]
 __all__ += ["InverseSizeRecovery", "LabelSummary", "biased_transition", "check_counts", "check_mask", "check_table"]
+__all__ += ["CostIfWrong", "CostTable", "cost_if_wrong", "costs_if_wrong"]
 __all__ += ["LabelHealth", "class_weights", "complementary_prior", "label_health"]
 __all__ += ["describe_labels", "eq13", "imbalance_counts", "inverse_size_transition", "label_counts"]
 __all__ += ["long_tailed_counts", "make_complementary", "make_imbalance", "make_transition", "noisy_transition"]

@@ -29,6 +29,7 @@ from wcll.checks import (
     transition_matrix,
     whole,
 )
+from wcll.labels.cost import CostIfWrong, cost_if_wrong
 from wcll.labels.draw import check_mask
 from wcll.labels.statistics import solve_pi
 from wcll.labels.transition import (
@@ -104,6 +105,18 @@ class Family(ABC):
         again[:, counts > 0] = again[:, counts > 0].clip(0.5)  # a class that was named has some chance
         matrices = np.stack([self.fit(drawn).transition for drawn in again])
         return replace(found, standard_error=matrices.std(axis=0, ddof=1))
+
+    def cost(self, totals: ArrayLike, truth: str | ArrayLike, *, prior: ArrayLike | None = None) -> CostIfWrong:
+        """What it costs to assume it of labels that are really of another family, or of another Q.
+
+        Both families are fitted to the same label counts, which do not tell them apart. See :func:`cost_if_wrong`.
+
+        >>> FAMILIES["popularity"].cost([420, 120, 110, 120, 120, 110], "popularity-noise").invisible
+        True
+        """
+        counts = label_totals_of(totals)
+        other = FAMILIES[truth].fit(counts).transition if isinstance(truth, str) else truth
+        return cost_if_wrong(self.fit(counts).transition, other, prior)
 
     def redrawn(self, marginals: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Inverses of Q and class shares for a stack of label shares; NaN where there are none."""

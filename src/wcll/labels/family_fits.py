@@ -57,9 +57,14 @@ def by_counts(totals: FloatArray, names: Names = None) -> list[FamilyFit]:
     return [_by_counts(name, totals, names) for name in told_by_counts()]
 
 
+def takes_long(name: str, n_classes: int) -> bool:
+    """Whether a fit of a family to counts goes through too many sets of options."""
+    return name == "offered" and comb(n_classes, USUAL_OPTIONS) > MOST_SETS
+
+
 def _by_counts(name: str, totals: FloatArray, names: Names) -> FamilyFit:
     words = FAMILIES[name].words
-    if name == "offered" and comb(len(totals), USUAL_OPTIONS) > MOST_SETS:
+    if takes_long(name, len(totals)):
         return FamilyFit(name, words, "can't be fitted", "takes too long with so many classes")
     try:
         belief = Belief.assuming(name, totals)
