@@ -36,6 +36,7 @@ def test_text(table, capsys):
     for title in (
         "Counts",
         "Which labels these may be",
+        "What it costs if this is wrong",
         "Agreement",
         "Mistakes",
         "Annotators",
@@ -55,6 +56,9 @@ def test_json_and_page(table, tmp_path, capsys):
     assert sum(found["counts"]) == 450
     assert {fit["name"] for fit in found["families"]} >= {"uniform", "popularity"}
     assert found["annotators"] is None
+    cost = found["costs_if_wrong"]["uniform"]["popularity"]
+    assert 0 <= cost["accuracy"] <= 1
+    assert len(cost["per_class"]) == 4
     page = out.read_text()
     assert "</html>" in page
     assert "wcll labels describe labels.csv --item item" in page

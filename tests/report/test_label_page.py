@@ -43,6 +43,7 @@ def test_every_section_is_there(health):
     assert list(said(health)) == [
         "Counts",
         "Which labels these may be",
+        "What it costs if this is wrong",
         "Agreement of labels of one sample",
         "Q and class shares, estimated from repeated labels",
         "Mistakes: labels that name the true class",
@@ -69,6 +70,31 @@ def test_labels_without_replacement_and_samples_with_every_class():
     assert "In 9 samples every class is named" in said(full)["Mistakes: labels that name the true class"]
 
 
+def section(health, title):
+    return next(one for one in sections(health) if one.title == title)
+
+
+def test_what_a_wrong_family_costs():
+    title, names = "What it costs if this is wrong", ("uniform", "inverse-size", "popularity", "popularity-noise")
+    counts = [420, 120, 110, 120, 120, 110]
+    found = section(label_health(np.repeat(np.arange(6), counts)), title)
+    assert found.heads == ("assumed", *names, "offered")
+    assert [row[0] for row in found.rows] == list(found.heads[1:])
+    assert [row[1 + y] for y, row in enumerate(found.rows)] == ["100 (100)"] * 5
+    assert found.rows[3][1] == "67 (59)"  # popularity with noise assumed, uniform labels
+    assert found.lines[-1].endswith("to assume popularity or offered where popularity-noise is so.")
+    skewed = section(label_health(np.repeat(np.arange(6), [420, 20, 0, 120, 120, 110]), list("abcdef")), title)
+    assert skewed.rows[1][:2] == ("popularity", "ruled out")
+    assert any(line.startswith('"Ruled out"') for line in skewed.lines)
+    assert skewed.lines[-1].endswith("would show each of these mistakes.")
+
+
+def test_what_is_assumed_is_held_against_the_q_that_repeated_labels_tell(health):
+    found = section(health, "What it costs if this is wrong")
+    assert health.repeated.found.identified == ("estimated" in found.heads)
+    assert "estimated" in found.heads
+
+
 def test_tables_of_many_classes_are_cut():
     found = label_health(np.random.default_rng(0).integers(0, 50, 5000), annotators=np.arange(5000) % 40)
     cut = {one.title: (len(one.rows), " ".join(one.lines)) for one in sections(found)}
@@ -78,6 +104,7 @@ def test_tables_of_many_classes_are_cut():
     huge = label_health(np.random.default_rng(0).integers(0, 1500, 3000))
     assert "Not checked" in said(huge)["Counts"]
     assert "Not worked out" in said(huge)["What a label is worth"]
+    assert "wcll.labels.costs_if_wrong works it out" in said(huge)["What it costs if this is wrong"]
     assert "</html>" in label_page(huge, "x", [])
 
 

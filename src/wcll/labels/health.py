@@ -15,6 +15,7 @@ from wcll.checks import FloatArray, InputError, IntArray
 from wcll.labels.alarms import Check, check_counts
 from wcll.labels.annotator_shares import AnnotatorShares, compare_annotators
 from wcll.labels.beliefs import Belief
+from wcll.labels.cost_table import CostTable, costs_if_wrong
 from wcll.labels.families import FAMILIES
 from wcll.labels.family_fits import FamilyFit, by_counts, by_sets
 from wcll.labels.records import LabelRecords, label_records
@@ -27,6 +28,7 @@ from wcll.streams import stream
 
 MOST_CLASSES = 1000  #: of which matrices are looked at
 MOST_ESTIMATED = 20  #: classes whose Q is estimated here
+MOST_COSTED = 100  #: classes of which families are held against each other here
 WORK = {
     True: 4 * 10**5,
     False: 4 * 10**4,
@@ -96,6 +98,7 @@ class LabelHealth:
     repeated_problem: str
     annotators: tuple[AnnotatorShares, ...] | None
     worth: LabelWorth | None
+    costs: CostTable | None  #: of families that are assumed if others are so, or the Q that repeated labels tell
 
     @property
     def limit(self) -> float:
@@ -127,6 +130,7 @@ class LabelHealth:
             "repeated_problem": self.repeated_problem or None,
             "annotators": None if self.annotators is None else [one.to_dict() for one in self.annotators],
             "worth": None if self.worth is None else self.worth.to_dict(),
+            "costs_if_wrong": None if self.costs is None else self.costs.to_dict(),
         }
 
 
@@ -199,6 +203,7 @@ def health_of(records: LabelRecords) -> LabelHealth:
         repeated_problem=problem,
         annotators=None if records.annotator is None else compare_annotators(records),
         worth=_worth(repeated, check, implied, totals),
+        costs=_costs(repeated, totals) if k <= MOST_COSTED else None,
     )
 
 
@@ -271,6 +276,12 @@ def _nearest(matrix: FloatArray, errors: FloatArray, names: tuple[str, ...]) -> 
     error = np.sqrt(2 / np.pi) / 2 * np.hypot(errors[first], errors[second]).sum(axis=1)
     order = np.argsort(distance, kind="stable")[:MOST_PAIRS]
     return tuple(ConfusedPair(names[first[i]], names[second[i]], float(distance[i]), float(error[i])) for i in order)
+
+
+def _costs(repeated: RepeatedHealth | None, totals: FloatArray) -> CostTable:
+    """Of families that counts tell and, if repeated labels tell it, of the estimated Q."""
+    told = repeated is not None and repeated.found.identified
+    return costs_if_wrong(totals, others={"estimated": repeated.found.transition} if repeated and told else None)
 
 
 def _worth(

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from wcll.labels.annotator_shares import LEAST, LEVEL, AnnotatorShares
+from wcll.labels.cost import CostIfWrong
 from wcll.labels.family_fits import FamilyFit
-from wcll.labels.health import MOST_CLASSES, LabelHealth, RepeatedHealth
+from wcll.labels.health import MOST_CLASSES, MOST_COSTED, LabelHealth, RepeatedHealth
 from wcll.labels.worth import POINTS, LabelWorth
 
 MOST_ROWS = 30  #: of a table; the rest is in the JSON
@@ -32,8 +33,8 @@ class Section:
 
 def sections(health: LabelHealth) -> list[Section]:
     """All that is said of labels, in order."""
-    found = [_counts(health), _families(health), _agreement(health), *_transition(health), _mistakes(health)]
-    found += [_confused(health), *_annotators(health), _worth(health)]
+    found = [_counts(health), _families(health), _costs(health), _agreement(health), *_transition(health)]
+    found += [_mistakes(health), _confused(health), *_annotators(health), _worth(health)]
     return found
 
 
@@ -113,6 +114,43 @@ def _families(health: LabelHealth) -> Section:
 def _family(fit: FamilyFit, several: bool) -> tuple[str, ...]:
     gain = "-" if fit.gain is None else f"{fit.gain:.4f} ± {fit.error:.4f}"
     return (fit.name, fit.state, *((gain,) if several else ()), fit.line, fit.words)
+
+
+def _costs(health: LabelHealth) -> Section:
+    title, table = "What it costs if this is wrong", health.costs
+    if table is None:
+        long = f"more than {MOST_COSTED} classes take long: wcll.labels.costs_if_wrong works it out"
+        return Section(title, (f"Not worked out: {long}.",))
+    lines = [
+        "Rows are what is assumed of these labels, columns what is so, in per cent: how many classes a model (forward "
+        "correction) still predicts right and, in brackets, the mean chance that it gives to the right class.",
+        "That is the limit of very many labels of classes that never overlap, not a forecast: few labels, or classes "
+        "that overlap, may make it worse, also where it says 100 %.",
+    ]
+    if "estimated" in table.names:
+        lines.append('"Estimated" is the Q that repeated labels tell, below.')
+    if any(cost is None for row in table.costs for cost in row):
+        lines.append('"Ruled out": labels would occur that cannot under what is assumed, which shows at once.')
+    lines.append(_unseen(table.invisible))
+    rows = tuple((name, *map(_cost, row)) for name, row in zip(table.names, table.costs, strict=True))
+    return Section(title, tuple(lines), ("assumed", *table.names), rows, ("assumed",))
+
+
+def _cost(cost: CostIfWrong | None) -> str:
+    if cost is None:
+        return "ruled out"
+    return f"{100 * cost.accuracy:.0f} ({100 * cost.confidence:.0f})"
+
+
+def _unseen(mistakes: Sequence[tuple[str, str]]) -> str:
+    """Which mistakes nothing can show, what is assumed where the same thing is so together."""
+    by_truth: dict[str, list[str]] = {}
+    for assumed, truth in mistakes:
+        by_truth.setdefault(truth, []).append(assumed)
+    if not by_truth:
+        return "Given enough labels, a model that tells the classes apart would show each of these mistakes."
+    pairs = "; ".join(f"{' or '.join(assumed)} where {truth} is so" for truth, assumed in by_truth.items())
+    return f"No number of labels, one a sample, can show these mistakes: to assume {pairs}."
 
 
 def _agreement(health: LabelHealth) -> Section:
