@@ -83,6 +83,9 @@ def test_what_a_wrong_family_costs():
     assert [row[1 + y] for y, row in enumerate(found.rows)] == ["100 (100)"] * 5
     assert found.rows[3][1] == "67 (59)"  # popularity with noise assumed, uniform labels
     assert found.lines[-1].endswith("to assume popularity or offered where popularity-noise is so.")
+    even = section(label_health(np.repeat(np.arange(3), 50)), title)
+    several = "to assume uniform, inverse-size, popularity or offered where popularity-noise is so."
+    assert even.lines[-1].endswith(several)
     skewed = section(label_health(np.repeat(np.arange(6), [420, 20, 0, 120, 120, 110]), list("abcdef")), title)
     assert skewed.rows[1][:2] == ("popularity", "ruled out")
     assert any(line.startswith('"Ruled out"') for line in skewed.lines)

@@ -149,8 +149,12 @@ def _unseen(mistakes: Sequence[tuple[str, str]]) -> str:
         by_truth.setdefault(truth, []).append(assumed)
     if not by_truth:
         return "Given enough labels, a model that tells the classes apart would show each of these mistakes."
-    pairs = "; ".join(f"{' or '.join(assumed)} where {truth} is so" for truth, assumed in by_truth.items())
+    pairs = "; ".join(f"{_one_of(assumed)} where {truth} is so" for truth, assumed in by_truth.items())
     return f"No number of labels, one a sample, can show these mistakes: to assume {pairs}."
+
+
+def _one_of(names: Sequence[str]) -> str:
+    return " or ".join([*filter(None, [", ".join(names[:-1])]), names[-1]])
 
 
 def _agreement(health: LabelHealth) -> Section:
