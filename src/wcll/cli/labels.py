@@ -39,7 +39,7 @@ def describe(
     out: Annotated[Path | None, typer.Option(help="Also write a page, an .html file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Say what labels tell: counts, families of Q and what a wrong one costs, agreement, mistakes, annotators, worth."""
+    """Say what labels tell: counts, families of Q and what a wrong one costs, agreement, mistakes, annotators."""
     _check(file, out)
     names = None if classes is None else [name.strip() for name in classes.split(",")]
     if names is not None and (len(names) < 2 or len(set(names)) < len(names) or not all(names)):
