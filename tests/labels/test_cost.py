@@ -10,10 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from wcll import ComplementaryClassifier
 from wcll.checks import InputError
-from wcll.labels import FAMILIES, biased_transition, cost, cost_if_wrong, noisy_transition, uniform_transition
+from wcll.labels import (
+    FAMILIES,
+    biased_transition,
+    cost,
+    cost_if_wrong,
+    make_complementary,
+    noisy_transition,
+    uniform_transition,
+)
 
 FIR = [420, 120, 110, 120, 120, 110]  # one class is 42 % of the labels; uniform ones allow 20 %
+HABITS = np.array([np.roll([0.0, 0.8, 0.1, 0.1], y) for y in range(4)])
 
 worlds = given(st.integers(2, 6), st.integers(0, 2**32 - 1), st.sampled_from([0.3, 1.0, 5.0]))
 few = settings(max_examples=25, deadline=None)
@@ -141,6 +151,25 @@ def test_mistakes_cost_everything_where_they_are_more_than_other_labels():
     found = cost_if_wrong(q, noisy_transition(q, rate=0.03))  # others are named in 1.98 % each
     assert found.accuracy == 0
     assert cost_if_wrong(q, noisy_transition(q, rate=0.01)).accuracy == 1
+
+
+@pytest.mark.filterwarnings("ignore::wcll.LabelWarning")
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (uniform_transition(4), noisy_transition(uniform_transition(4), rate=0.1)),
+        (uniform_transition(4), noisy_transition(HABITS, rate=0.3)),
+        (HABITS, uniform_transition(4)),
+    ],
+    ids=["mistakes nobody sees", "habits and mistakes", "habits that are none"],
+)
+def test_it_is_what_a_trained_model_learns(wrong, right):
+    y = np.arange(20_000) % 4
+    options = {"weights": None, "weight_decay": 0.0, "lr": 0.05, "max_epochs": 20, "random_state": 0}
+    model = ComplementaryClassifier("forward", transition=wrong, **options)
+    model.fit(np.eye(4, dtype=np.float32)[y], make_complementary(y, right, random_state=0))
+    chances = model.predict_proba(np.eye(4, dtype=np.float32))
+    np.testing.assert_allclose(chances, cost_if_wrong(wrong, right).learned, atol=0.12)
 
 
 def test_ties_are_fractions():
