@@ -1,4 +1,4 @@
-r"""What it costs if the Q that is assumed is wrong: the model that forward correction tends to, worked out exactly."""
+"""What it costs if the Q that is assumed is wrong: the model that forward correction tends to, worked out exactly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEWER = 1e6  #: or of so many, if that cannot be had
 INVISIBLE = 1e-9  #: nats a label below which a billion labels show nothing
 EQUAL = 1e-4  #: chances that differ by less are a tie: no model learns them so exactly
 WORST = 1e12  #: condition beyond which a Q counts as having no inverse
-MOST_NEWTON = 200  #: classes of which every row is solved by Newton steps; of more, by matrix products alone
+MOST_NEWTON = 100  #: classes of which every row is solved by Newton steps; of more, by matrix products alone
 STEPS = (300, 20_000)  #: of these, and of those for a Q without an inverse: least and most
 WORK = 10**9  #: in between, as many as take so many multiplications
 LEFT = 1e-11  #: nats, at most, that the latter leave, unless steps run out
@@ -58,7 +58,8 @@ def cost_if_wrong(assumed: ArrayLike, truth: ArrayLike, prior: ArrayLike | None 
     if there are so many labels that nothing but Q' is wrong, and predicts the greatest of them. That is a limit, not a
     forecast for a data set: where classes overlap, or labels are few, it may cost more, also where nothing is lost
     here. Where Q' has no inverse, many p' are as good (``identified`` is False); the one that is taken is what
-    multiplicative steps of EM from equal chances lead to.
+    multiplicative steps of EM from equal chances lead to. Of more than ``MOST_NEWTON`` classes, too, it is found by such
+    steps, as near as ``gap`` says; a thousand take a minute or so.
 
     Parameters
     ----------
