@@ -58,8 +58,8 @@ def cost_if_wrong(assumed: ArrayLike, truth: ArrayLike, prior: ArrayLike | None 
     if there are so many labels that nothing but Q' is wrong, and predicts the greatest of them. That is a limit, not a
     forecast for a data set: where classes overlap, or labels are few, it may cost more, also where nothing is lost
     here. Where Q' has no inverse, many p' are as good (``identified`` is False); the one that is taken is what
-    multiplicative steps of EM from equal chances lead to. Of more than ``MOST_NEWTON`` classes, too, it is found by such
-    steps, as near as ``gap`` says; a thousand take a minute or so.
+    multiplicative steps of EM from equal chances lead to. Of more than ``MOST_NEWTON`` classes p' is always found by
+    such steps, as near as ``gap`` says; a thousand take a minute or so.
 
     Parameters
     ----------
