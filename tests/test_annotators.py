@@ -87,17 +87,16 @@ def test_q_comes_from_labels_and_features(blobs, labels):
     ybar = make_complementary(y, Q, n_labels=labels, random_state=0)
     found = transition_with_model(x, ybar, QUICK, random_state=0)
     popularity, *_, last = found.rounds[:4]
-    assert (popularity.start, popularity.number, last.number) == ("popularity-noise", 0, 3)
+    assert (popularity.start, popularity.number, last.number) == ("popularity", 0, 3)
     named = np.eye(K)[y].T @ to_mask(ybar, K)
     named /= named.sum(axis=1, keepdims=True)
     assert tv(popularity.transition, named) > (0.3 if labels == 1 else 0.02)
-    assert tv(found.transition, named) < (0.1 if labels == 1 else 0.05)
-    assert found.chosen.score == max(one.score for one in found.rounds)
-    assert found.chosen.averaged == 1
+    assert tv(found.transition, named) < (0.15 if labels == 1 else 0.05)
+    assert found.chosen in found.rounds or found.chosen.averaged > 1
+    assert found.chosen.score > max(one.score for one in found.rounds) - 0.1
     assert [row["chosen"] for row in found.table()].count(True) == 1
-    assert {one.start for one in found.rounds} == (
-        {"popularity-noise"} if labels == 1 else {"popularity-noise", "free"}
-    )
+    several = {"free"} if labels == 3 else set()
+    assert {one.start for one in found.rounds} == {"popularity", "popularity-noise"} | several
     model = ComplementaryClassifier("forward", transition=found, lr=0.02, max_epochs=20, random_state=0)
     model.fit(x, make_complementary(y, Q, random_state=1))
     assert (model.predict(x) == y).mean() > 0.9
@@ -136,7 +135,7 @@ def test_nobody_predicts_what_it_was_trained_on(blobs, calls):
     x, y = blobs
     x = np.column_stack([np.arange(len(x)), x]).astype(np.float32)
     transition_with_model(x, make_complementary(y, Q, random_state=0), QUICK, folds=3, rounds=2, random_state=0)
-    assert len(calls) == 6
+    assert len(calls) == 12  # from two starts
     for trained, predicted in calls:
         assert not trained & predicted
         assert trained | predicted == set(range(len(x)))

@@ -54,17 +54,19 @@ class Round:
 
     @staticmethod
     def best(rounds: Sequence[Round]) -> Round:
-        """The mean of the last few rounds that are as good as the best, or their start, if it is as good.
+        """The first start that is as good as the best round, or else the mean of the last few that are, from its start.
 
         Those are as good that are at most one standard error of the difference, sample by sample, behind it. Q still
         comes nearer to the truth where the likelihood of labels hardly changes any more; but where nothing is better
-        than the start, what came of it is noise.
+        than a start, what came of it is noise.
         """
         first = max(rounds, key=lambda one: one.score)
-        alike = [one for one in rounds if one.start == first.start and _as_good(one, first)]
-        if len(alike) == 1 or alike[0].number == 0:
+        good = [one for one in rounds if _as_good(one, first)]
+        if starts := [one for one in good if one.number == 0]:
+            return starts[0]
+        alike = [one for one in good if one.start == first.start][-SETTLED:]
+        if len(alike) == 1:
             return alike[0]
-        alike = alike[-SETTLED:]
         last, score = alike[-1], float(np.mean([one.score for one in alike]))
         return Round(last.start, last.number, score, np.mean([one.transition for one in alike], axis=0), len(alike))
 
@@ -135,8 +137,8 @@ def transition_with_model(
     r"""Q from samples and their complementary labels: EM with cross-fitted predictions.
 
     In every round models are trained on the other folds with the Q so far, and Q is estimated anew from their
-    predictions (:func:`transition_from_predictions`). It begins with popularity and a small diagonal, and, if all
-    samples have three to five labels, again with what repeated labels tell
+    predictions (:func:`transition_from_predictions`). It begins with popularity, again with popularity and a small
+    diagonal, and, if all samples have three to five labels, once more with what repeated labels tell
     (:func:`wcll.labels.transition_from_repeated`). Which is taken, the starts themselves among them, is decided by the
     likelihood of labels that neither the model nor the Q has seen: a start if it is as good as the best, else the mean
     of the last three that are.
@@ -227,7 +229,8 @@ def _checked(estimator: ComplementaryClassifier | None) -> ComplementaryClassifi
 
 def _starts(mask: BoolArray, seeds: np.random.RandomState) -> Iterator[tuple[str, FloatArray]]:
     """Qs to begin with, by the family or by what they are from."""
-    yield "popularity-noise", FAMILIES["popularity-noise"].fit(mask.sum(axis=0).astype(np.float64)).transition
+    for family in ("popularity", "popularity-noise"):  # what is impossible at first stays so: labels may be no mistakes
+        yield family, FAMILIES[family].fit(mask.sum(axis=0).astype(np.float64)).transition
     if mask.sum(axis=1).min() >= SEVERAL:
         seed = int(seeds.randint(2**31))
         yield "free", transition_from_repeated(mask, mask.shape[1], draws=0, random_state=seed).transition
