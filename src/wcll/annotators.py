@@ -176,7 +176,7 @@ def transition_with_model(
     >>> from wcll.labels import make_complementary
     >>> X, y = make_blobs(3000, centers=3, random_state=0)
     >>> Q = [[0.0, 0.9, 0.1], [0.1, 0.0, 0.9], [0.9, 0.1, 0.0]]
-    >>> estimator = ComplementaryClassifier("forward", lr=0.02, max_epochs=10)
+    >>> estimator = ComplementaryClassifier("forward", lr=0.05, max_epochs=12, warm_up=4)
     >>> found = transition_with_model(X, make_complementary(y, Q, random_state=0), estimator, random_state=0)
     >>> bool(np.abs(found.transition - Q).max() < 0.1)
     True
