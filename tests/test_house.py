@@ -29,6 +29,7 @@ ORDER = [
         "testing",
         "inputs",
         "persistence",
+        "crossfit",
         "estimator",
         "annotators",
         "datasets",

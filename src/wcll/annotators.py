@@ -3,124 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import _safe_indexing, check_random_state
 
-from wcll.checks import (
-    BoolArray,
-    FloatArray,
-    InputError,
-    InputTypeError,
-    IntArray,
-    finite_array,
-    transition_matrix,
-    whole,
-)
+from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, whole
+from wcll.crossfit import ROUNDS, ModelTransition, Round, cross_fitted, transition_from_predictions
 from wcll.errors import LabelWarning
 from wcll.estimator import ComplementaryClassifier
 from wcll.inputs import check_labels
-from wcll.labels import to_mask, transition_from_repeated
-from wcll.labels.families import FAMILIES, EstimatedTransition
-from wcll.labels.sets import MOST_ORDERED
-from wcll.labels.statistics import label_totals
+from wcll.labels import to_mask
 from wcll.losses import LOSSES
 
-LEAN = 1.0  #: labels of each class that are taken as seen as the start has them, so that nothing becomes impossible
-SEVERAL = 3  #: labels a sample from which on these alone are a start
+__all__ = ["ModelTransition", "Round", "transition_from_predictions", "transition_with_model"]
+
 RATE = 2e-3  #: of such a model, if it is small
 FEW_EPOCHS = 12  #: of a cross-fitted model: what it learns late is noise of its own labels
 WARM_UP = 4  #: of these, in which it is told popularity's Q: told a better one at once, it may mix up similar classes
-ROUNDS = 8  #: of estimates, each with models that were told the one before
-SETTLED = 3  #: the last of those that are as good as the best, which are averaged: a single round is noisy
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """An estimate: Q, and how likely it makes labels that it has not seen."""
-
-    start: str  #: the family, or what labels alone tell
-    number: int  #: how often models were trained for it; 0 is the start itself
-    score: float  #: mean log-likelihood of a sample's labels, by models and Qs that did not see them
-    transition: FloatArray
-    averaged: int = 1  #: the estimates of so many rounds, this one the last, that it is the mean of
-    scores: FloatArray | None = field(default=None, repr=False)  #: of each sample
-
-    @staticmethod
-    def best(rounds: Sequence[Round]) -> Round:
-        """The first start that is as good as the best round, or else the mean of the last few that are, from its start.
-
-        Those are as good that are at most one standard error of the difference, sample by sample, behind it. Q still
-        comes nearer to the truth where the likelihood of labels hardly changes any more; but where nothing is better
-        than a start, what came of it is noise.
-        """
-        first = max(rounds, key=lambda one: one.score)
-        good = [one for one in rounds if _as_good(one, first)]
-        if starts := [one for one in good if one.number == 0]:
-            return starts[0]
-        alike = [one for one in good if one.start == first.start][-SETTLED:]
-        if len(alike) == 1:
-            return alike[0]
-        last, score = alike[-1], float(np.mean([one.score for one in alike]))
-        return Round(last.start, last.number, score, np.mean([one.transition for one in alike], axis=0), len(alike))
-
-
-@dataclass(frozen=True, eq=False)
-class ModelTransition(EstimatedTransition):
-    """Q from labels and a model."""
-
-    rounds: tuple[Round, ...]  #: every estimate on the way
-    chosen: Round  #: what is taken: one of them, or the mean of some
-
-    def table(self) -> list[dict[str, Any]]:
-        """A row each: start, round, over how many it is averaged, score, and whether it is the one that is taken."""
-        rows = self.rounds if self.chosen in self.rounds else (*self.rounds, self.chosen)
-        return [
-            {
-                "start": one.start,
-                "round": one.number,
-                "averaged": one.averaged,
-                "score": one.score,
-                "chosen": one is self.chosen,
-            }
-            for one in rows
-        ]
-
-
-def transition_from_predictions(
-    probabilities: ArrayLike, ybar: Any, start: ArrayLike, *, steps: int = 20
-) -> FloatArray:
-    r"""The Q that makes labels likely, given class probabilities of samples by a model that has not seen their labels.
-
-    EM from ``start``: with the posterior :math:`r_{iy} \propto p_{iy} \prod_{j \in \bar Y_i} Q_{yj}`,
-
-    .. math:: Q_{yj} \propto \sum_i r_{iy} [j \in \bar Y_i] + \text{start}_{yj} .
-
-    Labels of a sample that were drawn without replacement give the shares in which classes are in its sets, as the
-    likelihood of :func:`wcll.functional.forward` wants them. A model's predictions for its own training samples will
-    not do: they agree with their labels under any Q.
-
-    >>> p = np.repeat([[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]], 100, axis=0)
-    >>> ybar = np.repeat([1, 2, 0], 100)
-    >>> transition_from_predictions(p, ybar, [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]]).round(1).tolist()
-    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
-    """
-    matrix = lean = transition_matrix(start)
-    whole("steps", steps)
-    mask = to_mask(ybar, len(matrix))
-    chances = finite_array("probabilities", probabilities, mask.shape)
-    named = mask.astype(np.float64)
-    for _ in range(steps):
-        posterior, _ = _posterior(chances, named, matrix)
-        matrix = posterior.T @ named + LEAN * lean
-        matrix /= matrix.sum(axis=1, keepdims=True)
-    return matrix
 
 
 def transition_with_model(
@@ -178,7 +79,7 @@ def transition_with_model(
     >>> Q = [[0.0, 0.9, 0.1], [0.1, 0.0, 0.9], [0.9, 0.1, 0.0]]
     >>> estimator = ComplementaryClassifier("forward", lr=0.05, max_epochs=12, warm_up=4)
     >>> found = transition_with_model(X, make_complementary(y, Q, random_state=0), estimator, random_state=0)
-    >>> bool(np.abs(found.transition - Q).max() < 0.1)
+    >>> bool(abs(found.transition - Q).max() < 0.1)
     True
     """
     model = _checked(estimator)
@@ -187,30 +88,18 @@ def transition_with_model(
     if whole("folds", folds) < 2:
         raise InputError("folds", "at least 2", folds, "a model may not predict the samples that it was trained on")
     whole("rounds", rounds)
-    seeds = check_random_state(random_state)
-    if (largest := int(mask.sum(axis=1).max())) > MOST_ORDERED:
-        return _popularity(mask, largest)
     model.set_params(classes=list(range(mask.shape[1])))  # names are for the user
-    training = _Training(model, X, labels.values, mask, groups, folds, seeds)
-    tried = [one for name, start in _starts(mask, seeds) for one in training.rounds(name, start, rounds, steps)]
-    best = Round.best(tried)
-    return ModelTransition(
-        transition=best.transition,
-        standard_error=_least_error(best.transition, mask),
-        shares=None,
-        basis=f"labels and models of {len(mask)} samples ({folds} folds, {best.number} rounds)",
-        family=best.start,
-        rounds=tuple(tried),
-        chosen=best,
-    )
 
+    def predict(matrix: FloatArray, rest: IntArray, part: IntArray, seed: int) -> FloatArray:
+        told = clone(model).set_params(transition=matrix, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LabelWarning)  # of a Q that is yet to be found
+            told.fit(_safe_indexing(X, rest), labels.values[rest])
+        chances: FloatArray = told.predict_proba(_safe_indexing(X, part))
+        return chances
 
-def _popularity(mask: BoolArray, largest: int) -> ModelTransition:
-    """For sets so large that a product of chances is no likelihood, and that say nearly all without Q."""
-    found = FAMILIES["popularity"].fit(label_totals(mask, mask.shape[1], np.ones(len(mask))))
-    start = Round("popularity", 0, float("nan"), found.transition)
-    basis = f"label counts, as sets of up to {largest} labels tell a model no more"
-    return ModelTransition(found.transition, None, None, basis, "popularity", (start,), start)
+    seeds = check_random_state(random_state)
+    return cross_fitted(mask, predict, seeds, groups=groups, folds=folds, rounds=rounds, steps=steps)
 
 
 def _checked(estimator: ComplementaryClassifier | None) -> ComplementaryClassifier:
@@ -225,86 +114,3 @@ def _checked(estimator: ComplementaryClassifier | None) -> ComplementaryClassifi
         raise InputError("estimator", f"one whose loss takes Q, such as {' or '.join(map(repr, takes))}", repr(name))
     copied: ComplementaryClassifier = clone(estimator)
     return copied
-
-
-def _starts(mask: BoolArray, seeds: np.random.RandomState) -> Iterator[tuple[str, FloatArray]]:
-    """Qs to begin with, by the family or by what they are from."""
-    for family in ("popularity", "popularity-noise"):  # what is impossible at first stays so: labels may be no mistakes
-        yield family, FAMILIES[family].fit(mask.sum(axis=0).astype(np.float64)).transition
-    if mask.sum(axis=1).min() >= SEVERAL:
-        seed = int(seeds.randint(2**31))
-        yield "free", transition_from_repeated(mask, mask.shape[1], draws=0, random_state=seed).transition
-
-
-@dataclass(frozen=True)
-class _Training:
-    """Models that predict the samples of folds that they were not trained on."""
-
-    model: ComplementaryClassifier
-    X: Any
-    labels: IntArray | BoolArray
-    mask: BoolArray
-    groups: ArrayLike | None
-    folds: int
-    seeds: np.random.RandomState
-
-    def rounds(self, start: str, transition: FloatArray, rounds: int, steps: int) -> Iterator[Round]:
-        """The start, and one estimate after the other."""
-        matrix = transition
-        for number in range(1, rounds + 1):
-            parts = list(self._split())
-            chances = self._predictions(matrix, parts)
-            if number == 1:
-                scores = self._scores(chances, matrix, slice(None))
-                yield Round(start, 0, float(scores.mean()), matrix, scores=scores)
-            scores = np.empty(len(self.mask))
-            for _, part in parts:
-                others = np.setdiff1d(np.arange(len(self.mask)), part)
-                own = transition_from_predictions(chances[others], self.mask[others], matrix, steps=steps)
-                scores[part] = self._scores(chances, own, part)
-            matrix = transition_from_predictions(chances, self.mask, matrix, steps=steps)
-            yield Round(start, number, float(scores.mean()), matrix, scores=scores)
-
-    def _split(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """Other parts every round, so that no split is learnt by heart."""
-        seed = int(self.seeds.randint(2**31))
-        kind = KFold if self.groups is None else GroupKFold
-        yield from kind(self.folds, shuffle=True, random_state=seed).split(self.mask, groups=self.groups)
-
-    def _predictions(self, matrix: FloatArray, parts: list[tuple[IntArray, IntArray]]) -> FloatArray:
-        chances = np.empty(self.mask.shape)
-        for rest, part in parts:
-            model = clone(self.model).set_params(transition=matrix, random_state=int(self.seeds.randint(2**31)))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", LabelWarning)  # of a Q that is yet to be found
-                model.fit(_safe_indexing(self.X, rest), self.labels[rest])
-            chances[part] = model.predict_proba(_safe_indexing(self.X, part))
-        return chances
-
-    def _scores(self, chances: FloatArray, matrix: FloatArray, part: Any) -> FloatArray:
-        """The log-likelihood of the labels of some samples."""
-        return _posterior(chances[part], self.mask[part].astype(np.float64), matrix)[1]
-
-
-def _as_good(one: Round, best: Round) -> bool:
-    """Whether a round is at most one standard error behind the best."""
-    assert one.scores is not None
-    assert best.scores is not None
-    behind = best.scores - one.scores
-    return bool(behind.mean() <= behind.std() / np.sqrt(len(behind)))
-
-
-def _posterior(chances: FloatArray, named: FloatArray, matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """P(y given x and labels), and log P(labels given x); nothing is quite impossible."""
-    tiny = np.finfo(np.float64).tiny
-    joint = np.log(np.maximum(chances, tiny)) + named @ np.log(np.maximum(matrix, tiny)).T
-    largest = joint.max(axis=1, keepdims=True)
-    weights = np.exp(joint - largest)
-    total = weights.sum(axis=1, keepdims=True)
-    return weights / total, (np.log(total) + largest)[:, 0]
-
-
-def _least_error(matrix: FloatArray, mask: BoolArray) -> FloatArray:
-    """Of shares of so many labels a class, were classes of equal size and known."""
-    error: FloatArray = np.sqrt(matrix * (1 - matrix) * len(matrix) / mask.sum())
-    return error
