@@ -30,6 +30,7 @@ ORDER = [
         "inputs",
         "persistence",
         "crossfit",
+        "auto",
         "estimator",
         "annotators",
         "datasets",

@@ -20,7 +20,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from wcll import __version__
+from wcll import __version__, auto
 from wcll.checks import (
     BoolArray,
     FloatArray,
@@ -36,14 +36,23 @@ from wcll.checks import (
 from wcll.errors import LabelWarning
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_accuracy, label_free_confusion
 from wcll.evaluation.label_free import warn_of_contradiction
-from wcll.inputs import Samples, check_features, check_labels, seed_of, to_tensor
+from wcll.inputs import Samples, check_features, check_groups, check_labels, seed_of, to_tensor
 from wcll.labels import Belief
 from wcll.labels.alarms import check_samples, doubts
 from wcll.labels.families import EARLY
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
-from wcll.models import Family, ModelChoice, RunStack, UserStack, check_size, outline_model, predict_logits
+from wcll.models import (
+    Family,
+    ModelChoice,
+    RunStack,
+    UserStack,
+    check_size,
+    family_of,
+    outline_model,
+    predict_logits,
+)
 from wcll.models.stack import named
 from wcll.models.turns import Turns, alone
 from wcll.persistence import Saved, check_finite, open_model, plain_setting, write_model
@@ -82,6 +91,9 @@ class FitEpoch:
 
 Callback = Callable[[FitEpoch], bool | None]
 
+#: What is taken where a user names a loss and nothing else: the paper's setting.
+PAPER: dict[str, Any] = {"model": "linear", "lr": 5e-4, "max_epochs": 100, "weight_decay": 1e-4}
+
 
 def _copied(module: torch.nn.Module) -> torch.nn.Module:
     """A copy, or the module itself if it holds what cannot be copied, such as outputs of its last step."""
@@ -97,12 +109,13 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     Parameters
     ----------
     loss : str, dict or callable
-        A loss of ``wcll methods``, or ``{"name": "wcll", "reading": "algorithm1"}`` with options, or a function of
-        logits (1, n, k) and :class:`wcll.losses.Targets` to a loss of shape (1,).
-    model : str, dict, torch module or callable
+        ``"auto"`` chooses: see Notes. Or a loss of ``wcll methods``, or ``{"name": "wcll", "reading": "algorithm1"}``
+        with options, or a function of logits (1, n, k) and :class:`wcll.losses.Targets` to a loss of shape (1,).
+    model : str, dict, torch module or callable, optional
         ``"linear"``, ``"mlp"``, ``"cnn9"``, ``"resnet18"`` (images: X of shape (n, channels, height, width)), options
         as ``{"name": "mlp", "hidden": 200}``, a torch module (copied, trained from the weights it has), or a function
-        ``(input_shape, n_classes) -> module``. What modules and losses of your own draw from torch's global stream
+        ``(input_shape, n_classes) -> module``. None is ``"linear"``, or for ``loss="auto"`` the better of it and
+        ``"mlp"``. What modules and losses of your own draw from torch's global stream
         comes from one that ``random_state`` seeds, also while other threads fit or predict; draws of other threads
         of yours, outside this class, cannot be kept apart from it.
     classes : sequence, optional
@@ -110,8 +123,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         categorical column of pandas are what is declared, also those that no sample has; of any other labels the
         classes are those that occur, sorted.
     transition : None, a name of ``wcll.labels.FAMILIES``, an estimate of Q, or array of shape (k, k)
-        The assumed ``Q[y, ybar]``: uniform if None; ``"popularity"``, ``"inverse-size"`` and others recover it from the
-        label counts; :func:`~wcll.labels.transition_from_pairs`, ``transition_from_repeated`` and
+        The assumed ``Q[y, ybar]``. None is uniform, or for ``loss="auto"`` what labels and models tell;
+        ``"popularity"``, ``"inverse-size"`` and others recover it from the label counts;
+        :func:`~wcll.labels.transition_from_pairs`, ``transition_from_repeated`` and
         :func:`wcll.annotators.transition_with_model` estimate it.
     warm_up : int
         Epochs at the beginning in which a loss that takes Q is told that of popularity, which label counts give,
@@ -120,8 +134,15 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     weights : None, "auto", str or array of shape (k,)
         Class weights: ``"auto"`` is Eq. 13 from the recovered pi for the loss ``wcll``, none for others; or
         ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own.
-    lr, max_epochs, batch_size, weight_decay
-        Adam with L2 decay.
+    lr, max_epochs, weight_decay : optional
+        Adam with L2 decay. None is the paper's 5e-4, 100 epochs and 1e-4; for ``loss="auto"`` the rate is chosen among
+        5e-4, 2e-3 and 1e-2, and the number of epochs up to 60, or 1500 steps if that is more (``max_epochs`` says up to
+        how many else).
+    batch_size : int
+    budget : int, optional
+        For ``loss="auto"``: about how many run-steps, a step of one model each, all of it may take. None is what ten
+        fits of 100 epochs take, or 25,000 if that is more; less makes shorter trainings and fewer rounds of estimates.
+        It counts steps and no time, so that results repeat.
     dtype : {"float32", "float64"}
     device : str
         ``"auto"`` takes a GPU if there is one; else as torch names it. On a GPU, convolutional models of this package
@@ -146,7 +167,25 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Its Q.
     weights_ : ClassWeights or None
         Its class weights, and which pi they were made from.
+    selection_ : list of dict
+        After ``loss="auto"``: a row a candidate, the best first: ``model``, ``lr``, ``transition``, ``epoch``,
+        ``score`` (how likely held-out labels are), ``chosen``.
+    chosen_ : dict
+        After ``loss="auto"``: the settings that were chosen, as they could be given.
+    temperature_ : float
+        By which ``predict_proba`` divides logits: 1, or after ``loss="auto"`` what makes held-out labels likeliest.
+    estimate_ : LabelFreeConfusion or None
+        After ``loss="auto"``: how good the chosen model was on labels that it had not seen, as :meth:`evaluate` would
+        say it; None where samples have several labels.
     n_features_in_, n_iter_ : int
+
+    Notes
+    -----
+    ``loss="auto"`` holds some samples out, trains candidates on the others with the likelihood of labels under Q
+    (``forward``), estimates Q with cross-fitted models if none is given (as
+    :func:`wcll.annotators.transition_with_model` does), chooses by the likelihood of held-out labels, and fits what was
+    chosen to all samples. No true label is used.
+    Whatever is given (``model``, ``lr``, ``weight_decay``, ``transition``, ``warm_up``) is taken as it is.
 
     Examples
     --------
@@ -167,20 +206,29 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     fitted_: dict[str, Any]
     belief_: Belief
     weights_: ClassWeights | None
+    model: Any  # these four may be left open; a copy that learns has them settled
+    lr: Any
+    max_epochs: Any
+    weight_decay: Any
+    temperature_: float
+    selection_: list[dict[str, Any]]
+    chosen_: dict[str, Any]
+    estimate_: LabelFreeConfusion | None
 
     def __init__(  # noqa: PLR0913
         self,
         loss: str | dict[str, Any] | Callable[..., torch.Tensor] = "wcll",
         *,
-        model: ModelChoice = "linear",
+        model: ModelChoice | None = None,
         classes: Sequence[Any] | None = None,
         transition: str | ArrayLike | None = None,
         warm_up: int = 0,
         weights: str | ArrayLike | None = "auto",
-        lr: float = 5e-4,
-        max_epochs: int = 100,
+        lr: float | None = None,
+        max_epochs: int | None = None,
         batch_size: int = 256,
-        weight_decay: float = 1e-4,
+        weight_decay: float | None = None,
+        budget: int | None = None,
         dtype: str = "float32",
         device: str = "auto",
         random_state: Any = None,
@@ -198,6 +246,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.weight_decay = weight_decay
+        self.budget = budget
         self.dtype = dtype
         self.device = device
         self.random_state = random_state
@@ -207,7 +256,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     # Learning
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Learn from features and complementary labels.
 
         Parameters
@@ -217,6 +266,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             Names or integers of shape (n,); or lists of several a sample; or a mask of shape (n, k) of "not these".
         sample_weight : array of shape (n,), optional
             An integer weight equals repetition; the scale does not matter.
+        groups : array of shape (n,), optional
+            For ``loss="auto"``: samples of one group, such as images of one patient, are on one side of every split.
 
         Warns
         -----
@@ -224,7 +275,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             In one line each: if label counts contradict the assumed Q, so that no class shares could have given them;
             if a declared class is never a label; if an entry Q[y, y] is the largest of its row.
         """
-        return self._learn(X, y, sample_weight, self.classes, whole("max_epochs", self.max_epochs), part=False)
+        if self._is_auto() and not (self.warm_start and hasattr(self, "network_")):
+            return self._choose(X, y, sample_weight, groups)
+        epochs = whole("max_epochs", self._settled().max_epochs)
+        return self._learn(X, y, sample_weight, self.classes, epochs, part=False)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: ArrayLike | None = None
@@ -242,10 +296,75 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
         return self._learn(X, y, sample_weight, known, 1, part=True)
 
+    def _choose(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+        """Choose what was left open without a true label, and learn with it."""
+        blank = copy.copy(self)
+        blank.__dict__.pop("chosen_", None)  # of an earlier fit
+        new = blank._settled()
+        new._check_settings(go_on=False)
+        if not (self.weights is None or (isinstance(self.weights, str) and self.weights == "auto")):
+            raise InputError("weights", "none or 'auto' for loss='auto'", repr(self.weights), "name a loss")
+        samples = new._check_samples(X, y, sample_weight, self.classes, go_on=False, part=False)
+        budget = None if self.budget is None else whole("budget", self.budget)
+        epochs, rounds = auto.Given.lengths(len(samples.features), self.batch_size, budget)
+        dtype, device = dtype_and_device(self.dtype, self.device)
+        seed = seed_of(self.random_state)
+        given = auto.Given(
+            n_classes=len(samples.labels.classes),
+            models=auto.MODELS if self.model is None else [self.model],
+            rates=auto.RATES if self.lr is None else [self.lr],
+            weight_decay=new.weight_decay,
+            batch_size=self.batch_size,
+            dtype=dtype,
+            device=device,
+            seed=seed,
+            transition=self.transition,
+            warm_up=self.warm_up,
+            epochs=epochs if self.max_epochs is None else whole("max_epochs", self.max_epochs),
+            rounds=rounds,
+            classes=samples.labels.classes,
+        )
+        x = to_tensor(samples.features, dtype, torch.device("cpu"))
+        pool = auto.Pool(x, samples.labels.values, samples.weight, check_groups(groups, len(x)))
+        small = all(family_of(model).small for model in given.models)
+        with torch_threads(1 if small else None):
+            found = auto.choose(pool, given, print if self.verbose else lambda line: None)
+        told = copy.copy(self)
+        told.random_state, told.chosen_ = seed, {"loss": auto.LOSS, **found.settings}
+        told.selection_, told.estimate_ = found.table(), found.estimate
+        before = getattr(self, "network_", None)
+        try:
+            told._learn(X, y, sample_weight, self.classes, found.epoch, part=False)
+        finally:
+            if getattr(told, "network_", None) is not before:
+                told.temperature_ = found.temperature
+                self._become(told)
+        return self
+
+    def _is_auto(self) -> bool:
+        return isinstance(self.loss, str) and self.loss == auto.AUTO
+
+    def _settled(self) -> Self:
+        """A copy in which everything is settled that may be left open."""
+        new = copy.copy(self)
+        if self._is_auto():
+            usual = {**PAPER, "lr": auto.RATE, "transition": EARLY}
+            new.loss = auto.LOSS
+            for name, value in getattr(self, "chosen_", {}).items():
+                setattr(new, name, value)
+        else:
+            usual = PAPER
+            for name in ("chosen_", "selection_", "estimate_"):  # of an earlier fit
+                new.__dict__.pop(name, None)
+        for name, value in usual.items():
+            if getattr(new, name) is None:
+                setattr(new, name, value)
+        return new
+
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, epochs: int, *, part: bool) -> Self:
         """Learn on a copy that takes this one's place once an epoch is over: what fails before changes nothing."""
         go_on = hasattr(self, "network_") and (part or self.warm_start)
-        new = copy.copy(self)
+        new = self._settled()
         spec, options = new._check_settings(go_on)
         samples = new._check_samples(X, y, sample_weight, self.classes_ if go_on else classes, go_on, part)
         one_each = samples.split() if samples.labels.mask is not None and not spec.several else samples
@@ -272,7 +391,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _become(self, new: ComplementaryClassifier) -> None:
         """Take what another has learned; settings, and what callbacks may have set, stay."""
         settings = self.get_params(deep=False)
-        for name in ("image_shape_", "image_bytes_", "feature_names_in_"):
+        for name in ("image_shape_", "image_bytes_", "feature_names_in_", "chosen_", "selection_", "estimate_"):
             self.__dict__.pop(name, None)
         self.__dict__.update({name: value for name, value in new.__dict__.items() if name not in settings})
 
@@ -294,6 +413,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if not go_on:
             self.seed_, self.classes_ = seed_of(self.random_state), samples.labels.classes
         self.history_ = [*self.history_] if go_on else []
+        self.temperature_ = self.temperature_ if go_on else 1.0
         self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link}
         totals = label_totals(samples.labels.values, len(self.classes_), samples.weight)
         self.label_totals_ = totals + (self.label_totals_ if part and go_on else 0.0)
@@ -407,8 +527,12 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities, shape (n, k); only for losses that learn them."""
-        proba: FloatArray = self._logits(X).softmax(-1).cpu().numpy()
+        """Class probabilities, shape (n, k); only for losses that learn them.
+
+        They are those of the training samples' class shares. After ``loss="auto"`` their temperature is the one that
+        makes held-out complementary labels likeliest under ``belief_``, before the model was fitted to these as well.
+        """
+        proba: FloatArray = (self._logits(X) / self.temperature_).softmax(-1).cpu().numpy()
         return proba
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -448,6 +572,15 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         table = complementary_table(labels, predicted, len(self.classes_))
         return label_free_confusion(table, self.belief_, classes=self.classes_)
 
+    def report(self) -> str:
+        """What was chosen, why, how sure that is, and what was assumed: a paragraph, after ``loss="auto"``."""
+        check_is_fitted(self)
+        if not hasattr(self, "selection_"):
+            raise InputError(
+                "loss", "'auto', which chooses", repr(self.loss), "belief_ says what was assumed of labels"
+            )
+        return auto.in_words(self.selection_, self.belief_, getattr(self, "estimate_", None), self.temperature_)
+
     def encode(self, y: Any) -> IntArray | BoolArray:
         """Complementary labels as class indices, or as a mask."""
         check_is_fitted(self)
@@ -459,6 +592,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """Write the fitted classifier to one safetensors file, with its settings as JSON; nothing is pickled."""
         check_is_fitted(self)
         settings = {name: plain_setting(name, value) for name, value in self.get_params(deep=False).items()}
+        chosen = getattr(self, "chosen_", None)
         header = {
             "version": __version__,
             "settings": settings,
@@ -472,6 +606,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             "weights": self.weights_ and self.weights_.to_dict(),
             "label_totals": self.label_totals_.tolist(),
             "history": self.history_,
+            "temperature": self.temperature_,
+            "chosen": None if chosen is None else {name: plain_setting(name, value) for name, value in chosen.items()},
+            "selection": getattr(self, "selection_", None),
         }
         tensors = self.network_.state_dict()
         check_finite("model", tensors)
@@ -499,6 +636,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if saved.feature_names:
             self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
         self.label_totals_, self.history_, self.n_iter_ = saved.label_totals, saved.history, len(saved.history)
+        self.temperature_ = saved.temperature
+        if saved.chosen is not None:
+            self.chosen_, self.selection_ = saved.chosen, saved.selection or []
         self.belief_, self.transition_, self.weights_ = saved.belief, saved.belief.transition, saved.belief.weights
         return self
 
@@ -508,6 +648,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """The loss, registered or the user's own function, and its options."""
         if callable(self.loss):
             return LossSpec.own(self.loss), {}
+        if self._is_auto():
+            return LOSSES[auto.LOSS], {}
         if not isinstance(self.loss, str | dict):
             raise InputTypeError("loss", "a name, a dict with a name, or a function", type(self.loss).__name__)
         name, options = named(self.loss, "loss")

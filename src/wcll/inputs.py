@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from wcll.checks import FloatArray, InputError, InputTypeError, as_array
+from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array
 from wcll.labels.draw import to_pairs
 from wcll.labels.names import NamedLabels, declared_categories, encode_labels
 from wcll.streams import whole_seed
@@ -131,6 +131,20 @@ class Samples:
         sample, label, share = to_pairs(self.labels.mask)
         labels = NamedLabels(self.labels.classes, label, None)
         return Samples(self.features[sample], labels, self.weight[sample] * share)
+
+
+def check_groups(groups: Any, n: int) -> IntArray | None:
+    """Groups of samples as numbers; None if there are none."""
+    if groups is None:
+        return None
+    names = np.asarray(groups)
+    if names.ndim != 1 or len(names) != n:
+        raise InputError("groups", f"{n} groups, one for each sample of X", f"shape {names.shape}")
+    try:
+        member: IntArray = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    except TypeError:
+        raise InputTypeError("groups", "names or numbers", "a mixture of both") from None
+    return member
 
 
 def seed_of(random_state: Any) -> int:

@@ -27,6 +27,7 @@ from wcll.checks import (
     choice,
     class_weights_array,
     entry,
+    positive,
     transition_matrix,
     whole,
 )
@@ -39,6 +40,7 @@ from wcll.reading import check_file
 FORMAT = "wcll-model-1"
 DTYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "I32": torch.int32, "I16": torch.int16}
 DTYPES |= {"I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
+SCALARS = (str, int, float, dict, type(None))  #: what a cell of a table of candidates may be; models may have options
 HISTORY = {"epoch": int, "loss": float, "seconds": float}  #: what is kept of an epoch; a loss may be NaN
 PARSED = 30  #: bytes that a character of JSON may take once it is read
 MOST_AXES, LONGEST = 60, 2**40  #: of a sample: what arrays can have, and more than any has
@@ -133,6 +135,9 @@ class Saved:
     belief: Belief
     label_totals: FloatArray
     history: list[dict[str, Any]]
+    temperature: float = 1.0
+    chosen: dict[str, Any] | None = None  #: settings that were chosen, where that was left open
+    selection: list[dict[str, Any]] | None = None  #: what they were chosen from
 
     @staticmethod
     def of(header: Any, settings: Collection[str]) -> Saved:
@@ -154,6 +159,9 @@ class Saved:
             belief=_belief(header, len(classes)),
             label_totals=class_weights_array("label_totals", entry(header, "label_totals", list), len(classes)),
             history=_history(entry(header, "history", list)),
+            temperature=positive("temperature", entry({"temperature": 1.0, **header}, "temperature", float)),
+            chosen=_chosen(entry({"chosen": None, **header}, "chosen", dict | None), settings),
+            selection=_selection(entry({"selection": None, **header}, "selection", list | None)),
         )
 
 
@@ -199,6 +207,19 @@ def _history(rows: list[Any]) -> list[dict[str, Any]]:
     for row in rows:
         if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in HISTORY.items()):
             raise InputError("history", "a row an epoch of its number, loss and seconds", row)
+    return rows
+
+
+def _chosen(plain: dict[str, Any] | None, settings: Collection[str]) -> dict[str, Any] | None:
+    for name in plain or ():
+        choice("chosen", name, settings)
+    return plain
+
+
+def _selection(rows: list[Any] | None) -> list[dict[str, Any]] | None:
+    for row in rows or ():
+        if not isinstance(row, dict) or not all(isinstance(value, SCALARS) for value in row.values()):
+            raise InputError("selection", "a row of numbers and names a candidate", row)
     return rows
 
 

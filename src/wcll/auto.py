@@ -1,0 +1,369 @@
+"""Everything chosen without a true label: what is believed of Q, the model, its rate, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from torch import Tensor
+
+from wcll.checks import BoolArray, FloatArray, InputError, IntArray
+from wcll.crossfit import ROUNDS, ModelTransition, cross_fitted
+from wcll.evaluation import LabelFreeConfusion, checkpoints, complementary_table, label_free_confusion, smoothed
+from wcll.labels import Belief, to_mask
+from wcll.labels.beliefs import q_in_words
+from wcll.labels.families import EARLY
+from wcll.labels.statistics import label_totals
+from wcll.losses import LOSSES, Targets
+from wcll.models import ModelChoice
+from wcll.training import Engine, RunGroup, RunLoss, Training, make_engine, train
+
+AUTO = "auto"  #: the name of a loss that is to be chosen, with all else
+LOSS = "forward"  #: the likelihood of labels under Q: the one loss whose held-out value says how good a model is
+RATES = (5e-4, 2e-3, 1e-2)
+MODELS: tuple[ModelChoice, ...] = ("linear", "mlp")
+RATE = RATES[1]  #: where nothing can be chosen: in parts of a stream
+EPOCHS, STEPS = 60, 1500  #: that candidates are trained for, at least
+ALL = 1000 / 60  #: how often that all of it takes, of one model: where there are many samples, ten fits of 100 epochs
+WEIGHT_DECAY = 1e-4
+WARM_UP = 4  #: epochs with popularity's Q before a better one, which told at once may mix up similar classes
+FEW_EPOCHS, FEW_STEPS = 12, 400  #: of cross-fitted models, at least; what they learn late is noise of their labels
+HELD_OUT = {0: 0.2, 2000: 0.1}  #: the share of samples that choices are made by, from so many samples on
+MOST_HELD_OUT = 20_000
+LEAST_HELD_OUT = 5  #: samples, fewer than which choose nothing
+LEAST_GROUPS = 4  #: one to choose by, and some on either side of what models are cross-fitted on
+LOWEST, HIGHEST = 0.05, 20.0  #: temperatures that are tried
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is settled before anything is chosen."""
+
+    n_classes: int
+    models: Sequence[ModelChoice]
+    rates: Sequence[float]
+    weight_decay: float
+    batch_size: int
+    dtype: torch.dtype
+    device: torch.device
+    seed: int
+    transition: Any = None  #: Q as a user gives it; None is to be found
+    warm_up: int = 0  #: where Q is given
+    epochs: int = EPOCHS
+    rounds: int = ROUNDS  #: of estimates of Q
+    classes: NDArray[Any] | None = None  #: their names
+
+    @staticmethod
+    def lengths(n: int, batch_size: int, budget: int | None) -> tuple[int, int]:
+        """How many epochs and rounds ``n`` samples are worth, or as many as ``budget`` run-steps leave."""
+        steps = max(n // batch_size, 1)
+        epochs = max(EPOCHS, ceil(STEPS / steps))
+        share = 1.0 if budget is None else budget / (ALL * epochs * steps)
+        return max(2, round(epochs * share)), max(1, min(ROUNDS, round(ROUNDS * share)))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Samples that may be learnt from."""
+
+    x: Tensor  #: on the CPU
+    labels: IntArray | BoolArray
+    weight: FloatArray
+    groups: IntArray | None = None
+
+    def take(self, rows: IntArray) -> Pool:
+        """Some of them."""
+        groups = None if self.groups is None else self.groups[rows]
+        return Pool(self.x[torch.as_tensor(rows)], self.labels[rows], self.weight[rows], groups)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A run of a candidate: how likely it makes held-out labels at its checkpoints."""
+
+    model: ModelChoice
+    rate: float
+    belief: Belief
+    warm_up: int
+    epochs: tuple[int, ...]
+    scores: FloatArray  #: mean -log (pQ)_ybar at each
+    logits: FloatArray  #: of the held-out samples at each, (checkpoints, n, k)
+
+    @property
+    def best(self) -> int:
+        """The place of its best checkpoint, by scores averaged over neighbours."""
+        return int(np.argmin(np.nan_to_num(smoothed(self.scores), nan=np.inf)))
+
+    @property
+    def score(self) -> float:
+        """The averaged score there."""
+        return float(np.nan_to_num(smoothed(self.scores), nan=np.inf)[self.best])
+
+    def row(self, chosen: Tried) -> dict[str, Any]:
+        """For a table."""
+        return {
+            "model": self.model if isinstance(self.model, str | dict) else "own",
+            "lr": self.rate,
+            "transition": q_in_words(self.belief.transition_source, self.belief.family, self.belief.basis),
+            "epoch": self.epochs[self.best],
+            "score": -self.score,
+            "chosen": self is chosen,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What was chosen, by what, and how good it seems."""
+
+    chosen: Tried
+    told: Any  #: Q, as an estimator takes it
+    tried: tuple[Tried, ...]
+    found: ModelTransition | None  #: how Q was estimated
+    temperature: float  #: that makes held-out labels likeliest
+    estimate: LabelFreeConfusion | None  #: from held-out labels, for the chosen model before it saw them
+    weight_decay: float
+
+    @property
+    def epoch(self) -> int:
+        """How long it is trained."""
+        return self.chosen.epochs[self.chosen.best]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was chosen, as an estimator takes it."""
+        return {
+            "model": self.chosen.model,
+            "lr": self.chosen.rate,
+            "max_epochs": self.epoch,
+            "weight_decay": self.weight_decay,
+            "transition": self.told,
+            "warm_up": self.chosen.warm_up,
+        }
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row a candidate, the likeliest first."""
+        return [one.row(self.chosen) for one in sorted(self.tried, key=lambda one: one.score)]
+
+
+def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
+    """Choose Q, model, rate and epoch by the likelihood of held-out complementary labels.
+
+    1. Some samples are held out, whole groups at a time.
+    2. Candidates (models and rates, those of a model in one stack) are trained on the others, told the Q that is given,
+       or popularity's. At every checkpoint the held-out labels' -log (pQ)_ybar is averaged with its neighbours'.
+    3. If no Q is given, it is estimated from the training labels with cross-fitted models of the kind and at the rate
+       that learnt best in short time (:func:`wcll.crossfit.cross_fitted`). If that leaves popularity, and the held-out
+       labels do not contradict it, candidates are trained again, told the estimate after a warm-up.
+    4. The candidate and checkpoint that make held-out labels likeliest are taken, and a temperature by the same labels.
+    """
+    rest, held = split(pool, given.seed)
+    judge = _Judge(held, given.n_classes, given.classes)
+    told = EARLY if given.transition is None else given.transition
+    belief = Belief.of(told, _totals(rest, given.n_classes))
+    tried = list(_candidates(rest, judge, belief, given, given.warm_up))
+    chosen, found = min(tried, key=lambda one: one.score), None
+    say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]}, held-out log-likelihood {-chosen.score:.4f}")
+    if given.transition is None:
+        found = _estimated(rest, tried, belief, given)
+        if found.chosen.number or found.chosen.start != EARLY:
+            better = Belief.of(found, _totals(rest, given.n_classes))
+            few = min(given.warm_up or WARM_UP, given.epochs - 1)
+            again = list(_candidates(rest, judge, better, replace(given, models=[chosen.model]), few))
+            second = min(again, key=lambda one: one.score)
+            say(f"{_name(second)}, told Q from {found.basis}: held-out log-likelihood {-second.score:.4f}")
+            tried += again
+            if not judge.behind(second, chosen):
+                chosen, told = second, found
+    logits = chosen.logits[chosen.best]
+    return Selection(
+        chosen=chosen,
+        told=told,
+        tried=tuple(tried),
+        found=found,
+        temperature=judge.temperature(logits, chosen.belief.transition),
+        estimate=judge.estimate(logits, chosen.belief),
+        weight_decay=given.weight_decay,
+    )
+
+
+def in_words(
+    table: Sequence[dict[str, Any]], belief: Belief, estimate: LabelFreeConfusion | None, temperature: float
+) -> str:
+    """What was chosen, why, how sure that is, and what was assumed."""
+    (chosen,), others = [row for row in table if row["chosen"]], [row for row in table if not row["chosen"]]
+    lines = [
+        f"Of {len(table)} candidates: {chosen['model']} at a rate of {chosen['lr']:g} for {chosen['epoch']} epochs, "
+        f"by the likelihood of held-out complementary labels ({chosen['score']:.4f} on average, in logarithms)."
+    ]
+    if others:
+        next_best = others[0]
+        lines.append(
+            f"The best of the others is {next_best['model']} at {next_best['lr']:g} with {next_best['score']:.4f}, "
+            f"told {next_best['transition']}."
+        )
+    lines.append(f"Assumed: {belief}.")
+    if estimate is not None:
+        figure = estimate.accuracy
+        lines.append(
+            f"On held-out labels, before it saw them, its accuracy is estimated as {100 * figure.value:.1f} % "
+            f"({100 * figure.low:.1f} to {100 * figure.high:.1f}): {figure.verdict}."
+        )
+    lines.append(f"Probabilities are those at a temperature of {temperature:.2f}, by the same labels.")
+    return "\n".join(lines)
+
+
+def split(pool: Pool, seed: int) -> tuple[Pool, Pool]:
+    """What is trained on, and what choices are made by; groups stay on one side."""
+    n = len(pool)
+    share = HELD_OUT[max(least for least in HELD_OUT if least <= n)]
+    size = min(ceil(share * n), MOST_HELD_OUT)
+    if size < LEAST_HELD_OUT:
+        expected = f"at least {ceil(LEAST_HELD_OUT / HELD_OUT[0])} samples for loss='auto'"
+        raise InputError("X", expected, f"n_samples = {n}", "name a loss, such as 'forward'")
+    if pool.groups is None:
+        ((rest, held),) = ShuffleSplit(1, test_size=size, random_state=seed).split(pool.labels)
+    else:
+        if (found := len(np.unique(pool.groups))) < LEAST_GROUPS:
+            raise InputError("groups", f"at least {LEAST_GROUPS} groups, for splits", found)
+        kind = GroupShuffleSplit(1, test_size=size / n, random_state=seed)
+        ((rest, held),) = kind.split(pool.labels, groups=pool.groups)
+    return pool.take(rest), pool.take(held)
+
+
+class _Judge:
+    """Held-out labels, and how likely models make them."""
+
+    def __init__(self, held: Pool, n_classes: int, classes: NDArray[Any] | None) -> None:
+        self.held, self.n_classes, self.classes = held, n_classes, classes
+        self.mask = to_mask(held.labels, n_classes).astype(np.float64)
+        self.share = held.weight / held.weight.sum()
+
+    def each(self, logits: FloatArray, matrix: FloatArray, temperature: float = 1.0) -> FloatArray:
+        """-log (pQ)_ybar of each sample; of several labels the product of their chances."""
+        cool = logits / temperature
+        log_p = cool - _log_sum(cool)
+        tiny = np.finfo(np.float64).tiny
+        return -_log_sum(log_p + self.mask @ np.log(np.maximum(matrix, tiny)).T)[:, 0]
+
+    def score(self, logits: FloatArray, matrix: FloatArray, temperature: float = 1.0) -> float:
+        """Its mean, by the weights of samples."""
+        with np.errstate(invalid="ignore"):
+            return float(self.share @ self.each(logits, matrix, temperature))
+
+    def behind(self, one: Tried, other: Tried) -> bool:
+        """Whether one is behind another by more than one standard error of the difference."""
+        first, second = (self.each(t.logits[t.best], t.belief.transition) for t in (one, other))
+        behind = first - second
+        return bool(behind.mean() > behind.std() / np.sqrt(len(behind)))
+
+    def temperature(self, logits: FloatArray, matrix: FloatArray) -> float:
+        """The one that makes held-out labels likeliest."""
+        found = minimize_scalar(
+            lambda log: self.score(logits, matrix, float(np.exp(log))),
+            bounds=(np.log(LOWEST), np.log(HIGHEST)),
+            method="bounded",
+        )
+        return float(np.exp(found.x))
+
+    def estimate(self, logits: FloatArray, belief: Belief) -> LabelFreeConfusion | None:
+        """How good the model is, from labels that it has not seen; one a sample, or nothing is said."""
+        labels = self.held.labels
+        if labels.ndim == 2:
+            return None
+        table = complementary_table(labels, logits.argmax(-1), self.n_classes)
+        return label_free_confusion(table, belief, classes=self.classes)
+
+
+def _candidates(rest: Pool, judge: _Judge, belief: Belief, given: Given, warm_up: int) -> Iterator[Tried]:
+    """All rates of every model, trained as one stack."""
+    for model in given.models:
+        looked_at, kept = checkpoints(given.epochs), list[FloatArray]()
+        engine = _engine(rest, model, given.rates, belief, given, given.epochs, warm_up, given.seed)
+        held = engine.prepare(judge.held.x)
+
+        def look(engine: Engine, held: Tensor = held, at: Sequence[int] = looked_at, kept: Any = kept) -> None:
+            if engine.epoch in at:
+                kept.append(engine.predict(0, held).double().cpu().numpy())
+
+        train(engine, given.epochs, [look])
+        for i, rate in enumerate(given.rates):
+            logits = np.stack([one[i] for one in kept])
+            scores = np.array([judge.score(one, belief.transition) for one in logits])
+            yield Tried(model, rate, belief, warm_up, looked_at, scores, logits)
+
+
+def _estimated(rest: Pool, tried: Sequence[Tried], belief: Belief, given: Given) -> ModelTransition:
+    """Q from the training labels, with models of the kind and at the rate that learnt best in short time."""
+    half = len(rest) // 2
+    steps = max(half // given.batch_size, 1)
+    few = min(max(FEW_EPOCHS, ceil(FEW_STEPS / steps)), given.epochs)
+    place = int(np.searchsorted(tried[0].epochs, min(ceil(few / 2), tried[0].epochs[-1])))
+    quick = min(tried, key=lambda one: float(np.nan_to_num(one.scores[place], nan=np.inf)))
+    warm_up = min(WARM_UP, few - 1)
+
+    def predict(matrix: FloatArray, inside: IntArray, part: IntArray, seed: int) -> FloatArray:
+        told = Belief.given(matrix, _totals(rest, given.n_classes))
+        engine = _engine(rest.take(inside), quick.model, [quick.rate], told, given, few, warm_up, seed)
+        train(engine, few, [])
+        logits = engine.predict(0, engine.prepare(rest.x[torch.as_tensor(part)]))[0]
+        return logits.double().softmax(-1).cpu().numpy()
+
+    seeds = np.random.RandomState(given.seed)
+    mask = to_mask(rest.labels, given.n_classes)
+    return cross_fitted(mask, predict, seeds, groups=rest.groups, rounds=given.rounds)
+
+
+def _engine(
+    pool: Pool,
+    model: ModelChoice,
+    rates: Sequence[float],
+    belief: Belief,
+    given: Given,
+    epochs: int,
+    warm_up: int,
+    seed: int,
+) -> Engine:
+    """Runs of one model at some rates."""
+    spec, weight = LOSSES[LOSS], pool.weight
+    scaled = torch.as_tensor(weight / weight.mean(), dtype=given.dtype) if np.ptp(weight) > 0 else None
+    targets = Targets.of(torch.as_tensor(pool.labels), given.n_classes, scaled, float(weight.mean()))
+    early = spec.told(Belief.of(EARLY, _totals(pool, given.n_classes))) if warm_up else None
+    loss = RunLoss(spec, (), spec.told(belief), 0, len(rates), early, warm_up)
+    training = Training(
+        model=model,
+        n_classes=given.n_classes,
+        scale=1.0,
+        batch_size=given.batch_size,
+        weight_decay=given.weight_decay,
+        dtype=given.dtype,
+        device=given.device,
+        epochs=epochs,
+    )
+    return make_engine([RunGroup(pool.x, targets, seed, list(rates), [loss])], training)
+
+
+def _totals(pool: Pool, n_classes: int) -> FloatArray:
+    return label_totals(pool.labels, n_classes, pool.weight)
+
+
+def _log_sum(values: FloatArray) -> FloatArray:
+    """The logarithm of the sum of exponentials of the last axis, which stays."""
+    largest = values.max(axis=-1, keepdims=True)
+    total: FloatArray = largest + np.log(np.exp(values - largest).sum(axis=-1, keepdims=True))
+    return total
+
+
+def _name(tried: Tried) -> str:
+    return f"{tried.model if isinstance(tried.model, str) else 'model'} at {tried.rate:g}"

@@ -1,0 +1,244 @@
+"""Everything chosen without a true label."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+
+from wcll import ComplementaryClassifier, auto
+from wcll.checks import InputError, InputTypeError
+from wcll.labels import make_complementary, uniform_transition
+
+K = 4
+Q = np.array([[0, 0.7, 0.2, 0.1], [0.1, 0, 0.7, 0.2], [0.2, 0.1, 0, 0.7], [0.7, 0.2, 0.1, 0]])
+QUICK = 1500  #: run-steps
+
+
+def quick(**options):
+    return ComplementaryClassifier("auto", **{"random_state": 0, "budget": QUICK, "model": "linear", **options})
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    x, y = make_blobs(1500, centers=K, cluster_std=1.2, random_state=3)
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    return x.astype(np.float32), y, make_complementary(y, Q, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def chosen(blobs):
+    x, _, ybar = blobs
+    return ComplementaryClassifier("auto", random_state=0, budget=6000).fit(x, ybar)
+
+
+def test_it_finds_q_and_is_better_than_uniform_labels(blobs, chosen):
+    x, y, ybar = blobs
+    plain = ComplementaryClassifier("forward", lr=chosen.chosen_["lr"], max_epochs=chosen.n_iter_, random_state=0)
+    assert (chosen.predict(x) == y).mean() > 0.93
+    assert (chosen.predict(x) == y).mean() > (plain.fit(x, ybar).predict(x) == y).mean() + 0.1
+    assert np.abs(chosen.transition_ - Q).max() < 0.15
+    assert chosen.belief_.transition_source == "estimated"
+
+
+def test_what_was_compared_is_told(chosen):
+    rows = chosen.selection_
+    assert [row["chosen"] for row in rows].count(True) == 1
+    assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
+    assert {row["model"] for row in rows} == {"linear", "mlp"}
+    assert {row["lr"] for row in rows} == set(auto.RATES)
+    (row,) = [row for row in rows if row["chosen"]]
+    assert row["lr"] == chosen.chosen_["lr"]
+    assert row["epoch"] == chosen.n_iter_ == chosen.chosen_["max_epochs"]
+    assert chosen.lr is None  # settings stay as they were given
+    assert chosen.loss == "auto"
+    report = chosen.report()
+    for words in (
+        f"{row['model']} at a rate of {row['lr']:g}",
+        "Assumed: Q estimated from labels and models",
+        "held-out",
+    ):
+        assert words in report
+    assert f"{100 * chosen.estimate_.accuracy.value:.1f} %" in report
+    assert chosen.estimate_.accuracy.verdict in report
+
+
+def test_the_chosen_settings_give_the_same_model(blobs, chosen):
+    """Fitted to all samples, as if they had been named."""
+    x, _, ybar = blobs
+    named = ComplementaryClassifier(**chosen.chosen_, random_state=0).fit(x, ybar)
+    np.testing.assert_array_equal(named.decision_function(x), chosen.decision_function(x))
+    cool = named.decision_function(x) / chosen.temperature_
+    expected = np.exp(cool) / np.exp(cool).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(chosen.predict_proba(x), expected, atol=1e-6)
+
+
+def test_results_repeat(blobs):
+    x, _, ybar = blobs
+    one, two = (quick().fit(x, ybar) for _ in range(2))
+    np.testing.assert_array_equal(one.predict_proba(x), two.predict_proba(x))
+    again = clone(one).fit(x, ybar).fit(x, ybar)  # nothing of an earlier choice is left
+    np.testing.assert_array_equal(one.predict_proba(x), again.predict_proba(x))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"lr": 0.03}, {"model": "mlp"}, {"transition": Q}, {"transition": "uniform"}, {"max_epochs": 5}],
+    ids=lambda given: next(iter(given)),
+)
+def test_what_is_given_is_taken(blobs, given):
+    x, _, ybar = blobs
+    model = quick(**given).fit(x, ybar)
+    if "lr" in given:
+        assert {row["lr"] for row in model.selection_} == {0.03}
+    if "model" in given:
+        assert {row["model"] for row in model.selection_} == {"mlp"}
+    if "transition" in given:
+        expected = Q if given["transition"] is Q else uniform_transition(K)
+        np.testing.assert_allclose(model.transition_, expected)
+        assert len(model.selection_) == 3
+    if "max_epochs" in given:
+        assert model.n_iter_ <= 5
+
+
+def test_counts_are_kept_where_nothing_is_better():
+    """Labels of popularity: what models make of them is noise."""
+    x, y = make_blobs(1500, centers=K, cluster_std=1.2, random_state=3)
+    x = ((x - x.mean(axis=0)) / x.std(axis=0)).astype(np.float32)
+    model = quick(budget=8000).fit(x, make_complementary(y, random_state=0))
+    assert np.abs(model.transition_ - uniform_transition(K)).max() < 0.06
+    assert (model.predict(x) == y).mean() > 0.93
+
+
+def test_several_labels(blobs):
+    x, y, _ = blobs
+    model = quick(budget=12_000).fit(x, make_complementary(y, Q, n_labels=2, random_state=0))
+    assert (model.predict(x) == y).mean() > 0.9
+    assert model.estimate_ is None
+    assert "accuracy is estimated" not in model.report()
+
+
+def test_saved_and_loaded(blobs, chosen, tmp_path):
+    x, _, ybar = blobs
+    chosen.save(tmp_path / "model.safetensors")
+    loaded = ComplementaryClassifier.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.predict_proba(x), chosen.predict_proba(x))
+    assert loaded.selection_ == chosen.selection_
+    assert {**loaded.chosen_, "transition": None} == {**chosen.chosen_, "transition": None}
+    np.testing.assert_allclose(loaded.chosen_["transition"], chosen.transition_)
+    assert loaded.report().splitlines()[0] == chosen.report().splitlines()[0]
+    before = loaded.n_iter_
+    assert loaded.set_params(warm_start=True).fit(x, ybar).n_iter_ == 2 * before  # goes on with what was chosen
+
+
+def test_streams_and_named_losses(blobs):
+    x, _, ybar = blobs
+    stream = quick(classes=list(range(K)))
+    for _ in range(40):
+        stream.partial_fit(x, ybar)
+    assert stream.n_iter_ == 40
+    assert stream.belief_.family == "popularity"
+    model = quick().fit(x, ybar)
+    model.set_params(loss="log", lr=0.01, max_epochs=20).fit(x, ybar)
+    assert not hasattr(model, "selection_")
+    assert model.temperature_ == 1.0
+    with pytest.raises(InputError, match="loss: expected 'auto', which chooses, got 'log'"):
+        model.report()
+
+
+def test_a_fit_that_fails_changes_nothing(blobs):
+    x, _, ybar = blobs
+    model = quick().fit(x, ybar)
+    before = model.predict_proba(x)
+    with pytest.raises(InputError):
+        model.fit(x[:-1], ybar)
+    np.testing.assert_array_equal(model.predict_proba(x), before)
+    assert model.selection_
+
+
+def test_groups_stay_on_one_side(blobs):
+    x, _, ybar = blobs
+    groups = np.arange(len(x)) // 5
+    pool = auto.Pool(torch.as_tensor(x), ybar, np.ones(len(x)), groups)
+    rest, held = auto.split(pool, 0)
+    assert not set(rest.groups) & set(held.groups)
+    assert len(rest) + len(held) == len(x)
+    assert abs(len(held) - 0.2 * len(x)) < 10
+    names = np.array([f"patient {g}" for g in groups])
+    one, two = quick().fit(x, ybar, groups=names), quick().fit(x, ybar, groups=groups)
+    assert one.n_iter_ >= 1
+    assert two.n_iter_ >= 1
+
+
+def test_likelihoods_against_loops():
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(20, K)), rng.integers(0, K, 20)
+    weight = rng.uniform(0.5, 2, 20)
+    judge = auto._Judge(auto.Pool(torch.zeros(20, 1), labels, weight), K, None)
+    for temperature in (1.0, 2.5):
+        slow = []
+        for row, label in zip(logits, labels, strict=True):
+            chances = [math.exp(value / temperature) for value in row]
+            slow.append(-math.log(sum(c * Q[y, label] for y, c in enumerate(chances)) / sum(chances)))
+        np.testing.assert_allclose(judge.each(logits, Q, temperature), slow, rtol=1e-12)
+        assert judge.score(logits, Q, temperature) == pytest.approx(np.average(slow, weights=weight))
+    mask = rng.random((20, K)) < 0.4
+    mask[:, 0] = True
+    several = auto._Judge(auto.Pool(torch.zeros(20, 1), mask, np.ones(20)), K, None).each(logits, Q)
+    softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    noisy = np.maximum(Q, np.finfo(float).tiny)
+    slow = [
+        -math.log(sum(p[y] * math.prod(noisy[y][row]) for y in range(K))) for p, row in zip(softmax, mask, strict=True)
+    ]
+    np.testing.assert_allclose(several, slow, rtol=1e-9)
+
+
+def test_the_temperature_undoes_what_was_scaled():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(40_000, K)) * 2
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = (rng.random(len(p))[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    labels = make_complementary(y, Q, random_state=0)
+    judge = auto._Judge(auto.Pool(torch.zeros(len(p), 1), labels, np.ones(len(p))), K, None)
+    for scale in (0.5, 3.0):
+        assert judge.temperature(logits * scale, Q) == pytest.approx(scale, rel=0.1)
+
+
+def test_the_budget_counts_steps():
+    usual = auto.Given.lengths(25_600, 256, None)
+    assert usual == (60, 8)
+    assert auto.Given.lengths(256, 256, None) == (1500, 8)  # few samples: steps count
+    assert auto.Given.lengths(25_600, 256, 50_000) == (30, 4)
+    assert auto.Given.lengths(25_600, 256, 1) == (2, 1)
+    assert auto.Given.lengths(25_600, 256, 200_000) == (120, 8)
+
+
+@pytest.mark.parametrize(
+    ("options", "fit", "error", "message"),
+    [
+        ({"budget": 0}, {}, InputError, "budget: expected a whole number from 1"),
+        ({"max_epochs": 0}, {}, InputError, "max_epochs: expected a whole number from 1"),
+        ({"weights": "wcll"}, {}, InputError, "weights: expected none or 'auto' for loss='auto'"),
+        ({"model": "conv"}, {}, InputError, "model: expected"),
+        ({"lr": -1.0}, {}, InputError, "lr: expected"),
+        ({}, {"groups": [1, 2]}, InputError, "groups: expected 1500 groups, one for each sample of X"),
+        ({}, {"groups": [0, 1, 2] * 500}, InputError, "groups: expected at least 4 groups, for splits, got 3"),
+        ({}, {"groups": np.array([0, "a"] * 750, dtype=object)}, InputTypeError, "groups: expected names or numbers"),
+    ],
+)
+def test_bad_arguments_are_one_line(blobs, options, fit, error, message):
+    x, _, ybar = blobs
+    with pytest.raises(error) as raised:
+        quick(**options).fit(x, ybar, **fit)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_too_few_samples_choose_nothing():
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    with pytest.raises(InputError, match="X: expected at least 25 samples for loss='auto', got n_samples = 12"):
+        quick().fit(x, np.arange(12) % 3)
