@@ -10,7 +10,7 @@ import torch
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
-from wcll import ComplementaryClassifier, auto
+from wcll import ComplementaryClassifier, LabelWarning, auto
 from wcll.checks import InputError, InputTypeError
 from wcll.labels import make_complementary, uniform_transition
 
@@ -146,7 +146,7 @@ def test_streams_and_named_losses(blobs):
     model.set_params(loss="log", lr=0.01, max_epochs=20).fit(x, ybar)
     assert not hasattr(model, "selection_")
     assert model.temperature_ == 1.0
-    with pytest.raises(InputError, match="loss: expected 'auto', which chooses, got 'log'"):
+    with pytest.raises(InputError, match="loss: expected 'auto', and enough samples to choose by, got 'log'"):
         model.report()
 
 
@@ -240,5 +240,19 @@ def test_bad_arguments_are_one_line(blobs, options, fit, error, message):
 
 def test_too_few_samples_choose_nothing():
     x = np.random.default_rng(0).normal(size=(12, 2))
-    with pytest.raises(InputError, match="X: expected at least 25 samples for loss='auto', got n_samples = 12"):
-        quick().fit(x, np.arange(12) % 3)
+    with pytest.warns(LabelWarning, match="12 samples are too few to choose by: forward, told popularity, is trained"):
+        model = quick().fit(x, np.arange(12) % 3)
+    assert model.belief_.family == "popularity"
+    assert not hasattr(model, "selection_")
+    with pytest.raises(InputError, match="loss: expected 'auto', and enough samples to choose by"):
+        model.report()
+
+
+def test_a_rare_label_that_is_held_out():
+    """What is trained on may lack a class that some held-out sample is labelled with."""
+    rng = np.random.default_rng(0)
+    x, ybar = rng.normal(size=(60, 2)).astype(np.float32), rng.integers(0, 3, 60)
+    for place in range(0, 60, 7):
+        rare = ybar.copy()
+        rare[place] = 3
+        assert np.isfinite(quick(classes=range(4)).fit(x, rare).predict_proba(x)).all()

@@ -16,7 +16,10 @@ def expected_failures(estimator):
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [ComplementaryClassifier(loss, max_epochs=20, lr=0.01) for loss in LOSSES],
+    [
+        *(ComplementaryClassifier(loss, max_epochs=20, lr=0.01) for loss in LOSSES),
+        ComplementaryClassifier(budget=300, model="linear"),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):

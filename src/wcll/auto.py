@@ -37,7 +37,7 @@ WARM_UP = 4  #: epochs with popularity's Q before a better one, which told at on
 FEW_EPOCHS, FEW_STEPS = 12, 400  #: of cross-fitted models, at least; what they learn late is noise of their labels
 HELD_OUT = {0: 0.2, 2000: 0.1}  #: the share of samples that choices are made by, from so many samples on
 MOST_HELD_OUT = 20_000
-LEAST_HELD_OUT = 5  #: samples, fewer than which choose nothing
+LEAST = 25  #: samples, of fewer of which none are held out, and nothing is chosen
 LEAST_GROUPS = 4  #: one to choose by, and some on either side of what models are cross-fitted on
 LOWEST, HIGHEST = 0.05, 20.0  #: temperatures that are tried
 
@@ -229,9 +229,6 @@ def split(pool: Pool, seed: int) -> tuple[Pool, Pool]:
     n = len(pool)
     share = HELD_OUT[max(least for least in HELD_OUT if least <= n)]
     size = min(ceil(share * n), MOST_HELD_OUT)
-    if size < LEAST_HELD_OUT:
-        expected = f"at least {ceil(LEAST_HELD_OUT / HELD_OUT[0])} samples for loss='auto'"
-        raise InputError("X", expected, f"n_samples = {n}", "name a loss, such as 'forward'")
     if pool.groups is None:
         ((rest, held),) = ShuffleSplit(1, test_size=size, random_state=seed).split(pool.labels)
     else:
@@ -280,7 +277,7 @@ class _Judge:
     def estimate(self, logits: FloatArray, belief: Belief) -> LabelFreeConfusion | None:
         """How good the model is, from labels that it has not seen; one a sample, or nothing is said."""
         labels = self.held.labels
-        if labels.ndim == 2:
+        if labels.ndim == 2 or np.linalg.matrix_rank(belief.transition) < self.n_classes:
             return None
         table = complementary_table(labels, logits.argmax(-1), self.n_classes)
         return label_free_confusion(table, belief, classes=self.classes)
@@ -355,7 +352,9 @@ def _engine(
 
 
 def _totals(pool: Pool, n_classes: int) -> FloatArray:
-    return label_totals(pool.labels, n_classes, pool.weight)
+    """Label counts; half a label each where some class was never named, as others of its samples may be held out."""
+    totals = label_totals(pool.labels, n_classes, pool.weight)
+    return totals if totals.all() else totals + 0.5
 
 
 def _log_sum(values: FloatArray) -> FloatArray:

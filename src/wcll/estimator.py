@@ -217,7 +217,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def __init__(  # noqa: PLR0913
         self,
-        loss: str | dict[str, Any] | Callable[..., torch.Tensor] = "wcll",
+        loss: str | dict[str, Any] | Callable[..., torch.Tensor] = "auto",
         *,
         model: ModelChoice | None = None,
         classes: Sequence[Any] | None = None,
@@ -305,6 +305,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if not (self.weights is None or (isinstance(self.weights, str) and self.weights == "auto")):
             raise InputError("weights", "none or 'auto' for loss='auto'", repr(self.weights), "name a loss")
         samples = new._check_samples(X, y, sample_weight, self.classes, go_on=False, part=False)
+        if len(samples.features) < auto.LEAST:
+            line = f"{len(samples.features)} samples are too few to choose by: {auto.LOSS}, told popularity, is trained"
+            warnings.warn(line, LabelWarning, stacklevel=3)
+            return self._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False)
         budget = None if self.budget is None else whole("budget", self.budget)
         epochs, rounds = auto.Given.lengths(len(samples.features), self.batch_size, budget)
         dtype, device = dtype_and_device(self.dtype, self.device)
@@ -576,9 +580,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """What was chosen, why, how sure that is, and what was assumed: a paragraph, after ``loss="auto"``."""
         check_is_fitted(self)
         if not hasattr(self, "selection_"):
-            raise InputError(
-                "loss", "'auto', which chooses", repr(self.loss), "belief_ says what was assumed of labels"
-            )
+            expected = "'auto', and enough samples to choose by"
+            raise InputError("loss", expected, repr(self.loss), "belief_ says what was assumed of labels")
         return auto.in_words(self.selection_, self.belief_, getattr(self, "estimate_", None), self.temperature_)
 
     def encode(self, y: Any) -> IntArray | BoolArray:
