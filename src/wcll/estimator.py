@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
+from numbers import Integral
 from os import PathLike
 from typing import Any, Self
 
@@ -676,7 +677,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 "classes", f"those that training began with, {self.classes_.tolist()}", self.classes, remedy
             )
         non_negative("verbose", self.verbose)
-        if self.warm_up:
+        if not isinstance(self.warm_up, Integral) or isinstance(self.warm_up, bool) or self.warm_up != 0:
             whole("warm_up", self.warm_up)
         if not isinstance(self.callbacks, Sequence) or not all(map(callable, self.callbacks)):
             raise InputTypeError("callbacks", "a sequence of functions", type(self.callbacks).__name__)
