@@ -105,6 +105,15 @@ def test_what_is_given_is_taken(blobs, given):
         assert model.n_iter_ <= 5
 
 
+def test_a_module_of_ones_own(blobs):
+    x, y, ybar = blobs
+    module = torch.nn.Linear(2, K)
+    model = quick(model=module, budget=6000).fit(x, ybar)
+    assert {row["model"] for row in model.selection_} == {"own"}
+    assert {row["lr"] for row in model.selection_} == set(auto.RATES)
+    assert (model.predict(x) == y).mean() > 0.8
+
+
 def test_counts_are_kept_where_nothing_is_better():
     """Labels of popularity: what models make of them is noise."""
     x, y = make_blobs(1500, centers=K, cluster_std=1.2, random_state=3)
@@ -244,6 +253,10 @@ def test_too_few_samples_choose_nothing():
         model = quick().fit(x, np.arange(12) % 3)
     assert model.belief_.family == "popularity"
     assert not hasattr(model, "selection_")
+    large = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.warns(LabelWarning, match="too few to choose by"):
+        again = quick(transition=uniform_transition(3)).fit(large, np.arange(60) % 3).fit(x, np.arange(12) % 3)
+    assert not hasattr(again, "chosen_")  # nor is anything of an earlier choice
     with pytest.raises(InputError, match="loss: expected 'auto', and enough samples to choose by"):
         model.report()
 

@@ -22,7 +22,7 @@ from wcll.labels.beliefs import q_in_words
 from wcll.labels.families import EARLY
 from wcll.labels.statistics import label_totals
 from wcll.losses import LOSSES, Targets
-from wcll.models import ModelChoice
+from wcll.models import Family, ModelChoice, family_of
 from wcll.training import Engine, RunGroup, RunLoss, Training, make_engine, train
 
 AUTO = "auto"  #: the name of a loss that is to be chosen, with all else
@@ -284,10 +284,10 @@ class _Judge:
 
 
 def _candidates(rest: Pool, judge: _Judge, belief: Belief, given: Given, warm_up: int) -> Iterator[Tried]:
-    """All rates of every model, trained as one stack."""
-    for model in given.models:
+    """All rates of every model, trained as one stack; of a user's own module one after the other."""
+    for model, rates in _stacks(given):
         looked_at, kept = checkpoints(given.epochs), list[FloatArray]()
-        engine = _engine(rest, model, given.rates, belief, given, given.epochs, warm_up, given.seed)
+        engine = _engine(rest, model, rates, belief, given, given.epochs, warm_up, given.seed)
         held = engine.prepare(judge.held.x)
 
         def look(engine: Engine, held: Tensor = held, at: Sequence[int] = looked_at, kept: Any = kept) -> None:
@@ -295,10 +295,16 @@ def _candidates(rest: Pool, judge: _Judge, belief: Belief, given: Given, warm_up
                 kept.append(engine.predict(0, held).double().cpu().numpy())
 
         train(engine, given.epochs, [look])
-        for i, rate in enumerate(given.rates):
+        for i, rate in enumerate(rates):
             logits = np.stack([one[i] for one in kept])
             scores = np.array([judge.score(one, belief.transition) for one in logits])
             yield Tried(model, rate, belief, warm_up, looked_at, scores, logits)
+
+
+def _stacks(given: Given) -> Iterator[tuple[ModelChoice, Sequence[float]]]:
+    for model in given.models:
+        together = family_of(model) is not Family.OWN
+        yield from ((model, rates) for rates in ([given.rates] if together else [[rate] for rate in given.rates]))
 
 
 def _estimated(rest: Pool, tried: Sequence[Tried], belief: Belief, given: Given) -> ModelTransition:

@@ -287,7 +287,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """One epoch on these data; label counts add up over calls.
 
         The first call needs ``classes`` (or the estimator's own): a part may lack some. As parts may be the same labels
-        again, their counts are not asked whether they contradict Q; ``score`` asks.
+        again, their counts are not asked whether they contradict Q; ``score`` asks. With ``loss="auto"`` nothing is
+        chosen from a part: unless an earlier ``fit`` has chosen, ``forward`` is trained, told popularity.
         """
         go_on = hasattr(self, "network_")
         known = self.classes_ if go_on else self.classes if classes is None else classes
@@ -309,7 +310,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if len(samples.features) < auto.LEAST:
             line = f"{len(samples.features)} samples are too few to choose by: {auto.LOSS}, told popularity, is trained"
             warnings.warn(line, LabelWarning, stacklevel=3)
-            return self._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False)
+            blank._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False)
+            self._become(blank)
+            return self
         budget = None if self.budget is None else whole("budget", self.budget)
         epochs, rounds = auto.Given.lengths(len(samples.features), self.batch_size, budget)
         dtype, device = dtype_and_device(self.dtype, self.device)
