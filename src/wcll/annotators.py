@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
 from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, whole
-from wcll.crossfit import ROUNDS, ModelTransition, Round, cross_fitted, transition_from_predictions
+from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, Round, cross_fitted, transition_from_predictions
 from wcll.errors import LabelWarning
 from wcll.estimator import ComplementaryClassifier
 from wcll.inputs import check_labels
@@ -20,8 +20,6 @@ from wcll.losses import LOSSES
 __all__ = ["ModelTransition", "Round", "transition_from_predictions", "transition_with_model"]
 
 RATE = 2e-3  #: of such a model, if it is small
-FEW_EPOCHS = 12  #: of a cross-fitted model: what it learns late is noise of its own labels
-WARM_UP = 4  #: of these, in which it is told popularity's Q: told a better one at once, it may mix up similar classes
 
 
 def transition_with_model(

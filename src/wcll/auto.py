@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, logsumexp
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from torch import Tensor
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray
-from wcll.crossfit import ROUNDS, ModelTransition, cross_fitted
+from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
 from wcll.evaluation import LabelFreeConfusion, checkpoints, complementary_table, label_free_confusion, smoothed
 from wcll.labels import Belief, to_mask
 from wcll.labels.beliefs import q_in_words
@@ -32,9 +33,7 @@ MODELS: tuple[ModelChoice, ...] = ("linear", "mlp")
 RATE = RATES[1]  #: where nothing can be chosen: in parts of a stream
 EPOCHS, STEPS = 60, 1500  #: that candidates are trained for, at least
 ALL = 1000 / 60  #: how often that all of it takes, of one model: where there are many samples, ten fits of 100 epochs
-WEIGHT_DECAY = 1e-4
-WARM_UP = 4  #: epochs with popularity's Q before a better one, which told at once may mix up similar classes
-FEW_EPOCHS, FEW_STEPS = 12, 400  #: of cross-fitted models, at least; what they learn late is noise of their labels
+FEW_STEPS = 400  #: of cross-fitted models, if these are more than a few epochs
 HELD_OUT = {0: 0.2, 2000: 0.1}  #: the share of samples that choices are made by, from so many samples on
 MOST_HELD_OUT = 20_000
 LEAST = 25  #: samples, of fewer of which none are held out, and nothing is chosen
@@ -130,7 +129,6 @@ class Selection:
     chosen: Tried
     told: Any  #: Q, as an estimator takes it
     tried: tuple[Tried, ...]
-    found: ModelTransition | None  #: how Q was estimated
     temperature: float  #: that makes held-out labels likeliest
     estimate: LabelFreeConfusion | None  #: from held-out labels, for the chosen model before it saw them
     weight_decay: float
@@ -164,8 +162,8 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
     2. Candidates (models and rates, those of a model in one stack) are trained on the others, told the Q that is given,
        or popularity's. At every checkpoint the held-out labels' -log (pQ)_ybar is averaged with its neighbours'.
     3. If no Q is given, it is estimated from the training labels with cross-fitted models of the kind and at the rate
-       that learnt best in short time (:func:`wcll.crossfit.cross_fitted`). If that leaves popularity, and the held-out
-       labels do not contradict it, candidates are trained again, told the estimate after a warm-up.
+       that learnt best in short time (:func:`wcll.crossfit.cross_fitted`). Unless that is popularity again, candidates
+       are trained once more, told the estimate after a warm-up; it is taken unless held-out labels speak against it.
     4. The candidate and checkpoint that make held-out labels likeliest are taken, and a temperature by the same labels.
     """
     rest, held = split(pool, given.seed)
@@ -173,10 +171,10 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
     told = EARLY if given.transition is None else given.transition
     belief = Belief.of(told, _totals(rest, given.n_classes))
     tried = list(_candidates(rest, judge, belief, given, given.warm_up))
-    chosen, found = min(tried, key=lambda one: one.score), None
+    chosen = min(tried, key=lambda one: one.score)
     say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]}, held-out log-likelihood {-chosen.score:.4f}")
     if given.transition is None:
-        found = _estimated(rest, tried, belief, given)
+        found = _estimated(rest, tried, given)
         if found.chosen.number or found.chosen.start != EARLY:
             better = Belief.of(found, _totals(rest, given.n_classes))
             few = min(given.warm_up or WARM_UP, given.epochs - 1)
@@ -191,7 +189,6 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
         chosen=chosen,
         told=told,
         tried=tuple(tried),
-        found=found,
         temperature=judge.temperature(logits, chosen.belief.transition),
         estimate=judge.estimate(logits, chosen.belief),
         weight_decay=given.weight_decay,
@@ -249,10 +246,10 @@ class _Judge:
 
     def each(self, logits: FloatArray, matrix: FloatArray, temperature: float = 1.0) -> FloatArray:
         """-log (pQ)_ybar of each sample; of several labels the product of their chances."""
-        cool = logits / temperature
-        log_p = cool - _log_sum(cool)
         tiny = np.finfo(np.float64).tiny
-        return -_log_sum(log_p + self.mask @ np.log(np.maximum(matrix, tiny)).T)[:, 0]
+        log_labels = self.mask @ np.log(np.maximum(matrix, tiny)).T
+        each: FloatArray = -logsumexp(log_softmax(logits / temperature, axis=-1) + log_labels, axis=-1)
+        return each
 
     def score(self, logits: FloatArray, matrix: FloatArray, temperature: float = 1.0) -> float:
         """Its mean, by the weights of samples."""
@@ -307,7 +304,7 @@ def _stacks(given: Given) -> Iterator[tuple[ModelChoice, Sequence[float]]]:
         yield from ((model, rates) for rates in ([given.rates] if together else [[rate] for rate in given.rates]))
 
 
-def _estimated(rest: Pool, tried: Sequence[Tried], belief: Belief, given: Given) -> ModelTransition:
+def _estimated(rest: Pool, tried: Sequence[Tried], given: Given) -> ModelTransition:
     """Q from the training labels, with models of the kind and at the rate that learnt best in short time."""
     half = len(rest) // 2
     steps = max(half // given.batch_size, 1)
@@ -361,13 +358,6 @@ def _totals(pool: Pool, n_classes: int) -> FloatArray:
     """Label counts; half a label each where some class was never named, as others of its samples may be held out."""
     totals = label_totals(pool.labels, n_classes, pool.weight)
     return totals if totals.all() else totals + 0.5
-
-
-def _log_sum(values: FloatArray) -> FloatArray:
-    """The logarithm of the sum of exponentials of the last axis, which stays."""
-    largest = values.max(axis=-1, keepdims=True)
-    total: FloatArray = largest + np.log(np.exp(values - largest).sum(axis=-1, keepdims=True))
-    return total
 
 
 def _name(tried: Tried) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp, softmax
 from sklearn.model_selection import GroupKFold, KFold
 
 from wcll.checks import BoolArray, FloatArray, IntArray, finite_array, transition_matrix, whole
@@ -18,6 +19,8 @@ from wcll.labels.statistics import label_totals
 
 LEAN = 1.0  #: labels of each class that are taken as seen as the start has them, so that nothing becomes impossible
 SEVERAL = 3  #: labels a sample from which on these alone are a start
+FEW_EPOCHS = 12  #: of a cross-fitted model: what it learns late is noise of its own labels
+WARM_UP = 4  #: epochs with popularity's Q before a better one, which told at once may mix up similar classes
 ROUNDS = 8  #: of estimates, each with models that were told the one before
 SETTLED = 3  #: the last of those that are as good as the best, which are averaged: a single round is noisy
 
@@ -207,10 +210,7 @@ def _posterior(chances: FloatArray, named: FloatArray, matrix: FloatArray) -> tu
     """P(y given x and labels), and log P(labels given x); nothing is quite impossible."""
     tiny = np.finfo(np.float64).tiny
     joint = np.log(np.maximum(chances, tiny)) + named @ np.log(np.maximum(matrix, tiny)).T
-    largest = joint.max(axis=1, keepdims=True)
-    weights = np.exp(joint - largest)
-    total = weights.sum(axis=1, keepdims=True)
-    return weights / total, (np.log(total) + largest)[:, 0]
+    return softmax(joint, axis=1), logsumexp(joint, axis=1)
 
 
 def _least_error(matrix: FloatArray, mask: BoolArray) -> FloatArray:

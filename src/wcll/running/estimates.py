@@ -8,8 +8,9 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from wcll.annotators import FEW_EPOCHS, RATE, WARM_UP, transition_with_model
+from wcll.annotators import RATE, transition_with_model
 from wcll.checks import InputTypeError
+from wcll.crossfit import FEW_EPOCHS, WARM_UP
 from wcll.estimator import ComplementaryClassifier
 from wcll.labels import to_mask, transition_from_repeated
 from wcll.labels.families import EstimatedTransition
