@@ -37,6 +37,7 @@ def _variants() -> list[Case]:
     cases += [Case("pc", (), {"surrogate": s}) for s in ("sigmoid", "ramp")] + [Case("pc", ("weight",))]
     cases += [Case("gce", (), {"q": 0.3}), Case("phuber", (), {"tau": 3.0})]
     cases += [Case("forward", ("transition",)), Case("forward", ("transition", "weight"))]
+    cases += [Case("forward", ("transition",), {"balance": 0.3})]
     contexts = [(), ("marginal",), ("transition",), ("transition", "marginal"), ("weight", "marginal")]
     cases += [Case(name, context) for name in ("free", "nn") for context in contexts]
     cases += [Case(name, context) for name in ("ga", "ncll") for context in contexts if "marginal" in context]

@@ -439,8 +439,9 @@ def forward(
     weight: Weights = None,
     sample_weight: Weights = None,
     transition: Rows | None = None,
+    balance: float = 0.0,
 ) -> float:
-    """-log sum_y p_y prod_{j in S} Q[y][j] (Yu et al., ECCV 2018, for one label)."""
+    """-log sum_y p_y prod_{j in S} Q[y][j] (Yu et al., ECCV 2018, for one label), less the mean log of mean p_k."""
     q = uniform_transition(len(logits[0])) if transition is None else transition
 
     def loss(row: list[float], chosen: list[int]) -> float:
@@ -448,7 +449,13 @@ def forward(
         possible = [y for y in range(len(row)) if all(q[y][j] > 0 for j in chosen)]
         return -logsumexp([log_p[y] + math.fsum(math.log(q[y][j]) for j in chosen) for y in possible])
 
-    return set_mean(logits, labels, weight, sample_weight, loss)
+    given_up = 0.0
+    if balance:
+        n, k, v = len(logits), len(logits[0]), [1.0] * len(logits) if sample_weight is None else sample_weight
+        rows = [log_softmax(row) for row in logits]
+        means = [logsumexp([math.log(v[i]) + rows[i][c] for i in range(n) if v[i] > 0]) for c in range(k)]
+        given_up = balance * math.fsum(math.log(n) - mean for mean in means) / k
+    return set_mean(logits, labels, weight, sample_weight, loss) + given_up
 
 
 def scl_nl(logits: Rows, labels: Sets, *, weight: Weights = None, sample_weight: Weights = None) -> float:

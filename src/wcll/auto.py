@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from math import ceil
 from typing import Any
 
@@ -12,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold
 from torch import Tensor
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray
@@ -34,8 +36,12 @@ RATE = RATES[1]  #: where nothing can be chosen: in parts of a stream
 EPOCHS, STEPS = 60, 1500  #: that candidates are trained for, at least
 ALL = 1000 / 60  #: how often that all of it takes, of one model: where there are many samples, ten fits of 100 epochs
 FEW_STEPS = 400  #: of cross-fitted models, if these are more than a few epochs
-HELD_OUT = {0: 0.2, 2000: 0.1}  #: the share of samples that choices are made by, from so many samples on
-MOST_HELD_OUT = 20_000
+WARM_UP_STEPS = 300  #: in which no class is given up, if these are more than a few epochs
+FOLDS = 5  #: parts of the samples, each predicted by models that have not seen it
+SHORT = 3  #: candidates at most that are trained for all of them
+OUT = 2.0  #: standard errors behind the best on the first at which a candidate is not among these
+MOST_HELD_OUT = 20_000  #: samples in all folds
+FURTHER = 2  #: times the best epoch there, up to which they are trained
 LEAST = 25  #: samples, of fewer of which none are held out, and nothing is chosen
 LEAST_GROUPS = 4  #: one to choose by, and some on either side of what models are cross-fitted on
 LOWEST, HIGHEST = 0.05, 20.0  #: temperatures that are tried
@@ -55,8 +61,8 @@ class Given:
     dtype: torch.dtype
     device: torch.device
     seed: int
+    warm_up: int
     transition: Any = None  #: Q as a user gives it; None is to be found
-    warm_up: int = 0  #: where Q is given
     epochs: int = EPOCHS
     rounds: int = ROUNDS  #: of estimates of Q
     classes: NDArray[Any] | None = None  #: their names
@@ -68,6 +74,11 @@ class Given:
         epochs = max(EPOCHS, ceil(STEPS / steps))
         share = 1.0 if budget is None else budget / (ALL * epochs * steps)
         return max(2, round(epochs * share)), max(1, min(ROUNDS, round(ROUNDS * share)))
+
+    @staticmethod
+    def warm_up_of(n: int, batch_size: int, epochs: int) -> int:
+        """In how many epochs of a training with ``n`` samples no class is given up: a third at most."""
+        return min(max(WARM_UP, ceil(WARM_UP_STEPS / max(n // batch_size, 1))), epochs // 3)
 
 
 @dataclass(frozen=True)
@@ -84,31 +95,62 @@ class Pool:
         groups = None if self.groups is None else self.groups[rows]
         return Pool(self.x[torch.as_tensor(rows)], self.labels[rows], self.weight[rows], groups)
 
+    @staticmethod
+    def joined(parts: Sequence[Pool]) -> Pool:
+        """All samples of several, without their groups."""
+        labels, weight = (np.concatenate([getattr(one, name) for one in parts]) for name in ("labels", "weight"))
+        return Pool(torch.cat([one.x for one in parts]), labels, weight)
+
     def __len__(self) -> int:
         return len(self.labels)
 
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """A run of a candidate: how likely it makes held-out labels at its checkpoints."""
+    """Runs of a candidate, one a fold: how likely they make labels that they have not seen, at checkpoints."""
 
     model: ModelChoice
     rate: float
     belief: Belief
     warm_up: int
     epochs: tuple[int, ...]
-    scores: FloatArray  #: mean -log (pQ)_ybar at each
-    logits: FloatArray  #: of the held-out samples at each, (checkpoints, n, k)
+    each: FloatArray  #: -log (pQ)_ybar of held-out samples, (checkpoints, n)
+    weight: FloatArray  #: of these samples
+    logits: FloatArray  #: (checkpoints, n, k)
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """The mean at each checkpoint, averaged with its neighbours'."""
+        with np.errstate(invalid="ignore"):
+            means = self.each @ self.weight / self.weight.sum()
+        return np.nan_to_num(smoothed(means), nan=np.inf)
 
     @property
     def best(self) -> int:
-        """The place of its best checkpoint, by scores averaged over neighbours."""
-        return int(np.argmin(np.nan_to_num(smoothed(self.scores), nan=np.inf)))
+        """The place of its best checkpoint."""
+        return int(np.argmin(self.scores))
 
     @property
     def score(self) -> float:
-        """The averaged score there."""
-        return float(np.nan_to_num(smoothed(self.scores), nan=np.inf)[self.best])
+        """Its score there."""
+        return float(self.scores[self.best])
+
+    def behind(self, other: Tried, errors: float = 1.0) -> bool:
+        """Whether it is behind another by more than so many standard errors of the difference."""
+        behind = self.each[self.best] - other.each[other.best]
+        return not behind.mean() <= errors * behind.std() / np.sqrt(len(behind))
+
+    def joined(self, others: Sequence[Tried]) -> Tried:
+        """The same with the runs of further folds, up to the checkpoint that all of them have."""
+        runs = [self, *others]
+        last = min(len(run.epochs) for run in runs)
+        return replace(
+            self,
+            epochs=self.epochs[:last],
+            each=np.concatenate([run.each[:last] for run in runs], axis=1),
+            weight=np.concatenate([run.weight for run in runs]),
+            logits=np.concatenate([run.logits[:last] for run in runs], axis=1),
+        )
 
     def row(self, chosen: Tried) -> dict[str, Any]:
         """For a table."""
@@ -118,6 +160,7 @@ class Tried:
             "transition": q_in_words(self.belief.transition_source, self.belief.family, self.belief.basis),
             "epoch": self.epochs[self.best],
             "score": -self.score,
+            "samples": self.each.shape[1],
             "chosen": self is chosen,
         }
 
@@ -151,44 +194,51 @@ class Selection:
         }
 
     def table(self) -> list[dict[str, Any]]:
-        """A row a candidate, the likeliest first."""
-        return [one.row(self.chosen) for one in sorted(self.tried, key=lambda one: one.score)]
+        """A row a candidate, those that were tried on most samples first, and of these the likeliest."""
+        return [one.row(self.chosen) for one in sorted(self.tried, key=lambda one: (-one.each.shape[1], one.score))]
 
 
 def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
     """Choose Q, model, rate and epoch by the likelihood of held-out complementary labels.
 
-    1. Some samples are held out, whole groups at a time.
-    2. Candidates (models and rates, those of a model in one stack) are trained on the others, told the Q that is given,
-       or popularity's. At every checkpoint the held-out labels' -log (pQ)_ybar is averaged with its neighbours'.
-    3. If no Q is given, it is estimated from the training labels with cross-fitted models of the kind and at the rate
+    1. Samples are split into folds, whole groups at a time. Candidates (models and rates, those of a model in one
+       stack) are trained on all but the first, told the Q that is given, or popularity's. At every checkpoint the
+       held-out labels' -log (pQ)_ybar is averaged with its neighbours'.
+    2. If no Q is given, it is estimated from the training labels with cross-fitted models of the kind and at the rate
        that learnt best in short time (:func:`wcll.crossfit.cross_fitted`). Unless that is popularity again, candidates
        are trained once more, told the estimate after a warm-up; it is taken unless held-out labels speak against it.
-    4. The candidate and checkpoint that make held-out labels likeliest are taken, and a temperature by the same labels.
+    3. Those candidates that are hardly behind are trained for the other folds as well: a fold alone has too few labels
+       to tell rates and epochs apart.
+    4. The candidate and checkpoint that make the labels of all folds likeliest are taken, a temperature by the same
+       labels, and an estimate of accuracy. All of it is of models that have not seen these labels.
     """
-    rest, held = split(pool, given.seed)
-    judge = _Judge(held, given.n_classes, given.classes)
+    (rest, held), *further = split(pool, given.seed)
+    first = _Judge(held, given.n_classes, given.classes)
     told = EARLY if given.transition is None else given.transition
     belief = Belief.of(told, _totals(rest, given.n_classes))
-    tried = list(_candidates(rest, judge, belief, given, given.warm_up))
+    tried = list(_candidates(rest, first, belief, given))
     chosen = min(tried, key=lambda one: one.score)
     say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]}, held-out log-likelihood {-chosen.score:.4f}")
     if given.transition is None:
         found = _estimated(rest, tried, given)
         if found.chosen.number or found.chosen.start != EARLY:
             better = Belief.of(found, _totals(rest, given.n_classes))
-            few = min(given.warm_up or WARM_UP, given.epochs - 1)
-            again = list(_candidates(rest, judge, better, replace(given, models=[chosen.model]), few))
+            again = list(_candidates(rest, first, better, replace(given, models=[chosen.model])))
             second = min(again, key=lambda one: one.score)
             say(f"{_name(second)}, told Q from {found.basis}: held-out log-likelihood {-second.score:.4f}")
             tried += again
-            if not judge.behind(second, chosen):
+            if not second.behind(chosen):
                 chosen, told = second, found
+    short = _short_list(tried, chosen)
+    judge = _Judge(Pool.joined([held, *(part for _, part in further)]), given.n_classes, given.classes)
+    finalists = _on_further(further, short, given)
+    chosen = min(finalists, key=lambda one: one.score)
+    say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]} of {len(judge.held)} held-out samples")
     logits = chosen.logits[chosen.best]
     return Selection(
         chosen=chosen,
         told=told,
-        tried=tuple(tried),
+        tried=(*finalists, *(one for one in tried if one not in short)),
         temperature=judge.temperature(logits, chosen.belief.transition),
         estimate=judge.estimate(logits, chosen.belief),
         weight_decay=given.weight_decay,
@@ -202,7 +252,8 @@ def in_words(
     (chosen,), others = [row for row in table if row["chosen"]], [row for row in table if not row["chosen"]]
     lines = [
         f"Of {len(table)} candidates: {chosen['model']} at a rate of {chosen['lr']:g} for {chosen['epoch']} epochs, "
-        f"by the likelihood of held-out complementary labels ({chosen['score']:.4f} on average, in logarithms)."
+        f"by the likelihood of the complementary labels of {chosen['samples']} samples in models that had not seen "
+        f"them ({chosen['score']:.4f} on average, in logarithms)."
     ]
     if others:
         next_best = others[0]
@@ -221,19 +272,17 @@ def in_words(
     return "\n".join(lines)
 
 
-def split(pool: Pool, seed: int) -> tuple[Pool, Pool]:
-    """What is trained on, and what choices are made by; groups stay on one side."""
-    n = len(pool)
-    share = HELD_OUT[max(least for least in HELD_OUT if least <= n)]
-    size = min(ceil(share * n), MOST_HELD_OUT)
+def split(pool: Pool, seed: int) -> list[tuple[Pool, Pool]]:
+    """What is trained on and what choices are made by, fold by fold; groups stay on one side."""
+    wanted = max(FOLDS, ceil(FOLDS * len(pool) / MOST_HELD_OUT))
     if pool.groups is None:
-        ((rest, held),) = ShuffleSplit(1, test_size=size, random_state=seed).split(pool.labels)
+        parts = KFold(wanted, shuffle=True, random_state=seed).split(pool.labels)
     else:
         if (found := len(np.unique(pool.groups))) < LEAST_GROUPS:
             raise InputError("groups", f"at least {LEAST_GROUPS} groups, for splits", found)
-        kind = GroupShuffleSplit(1, test_size=size / n, random_state=seed)
-        ((rest, held),) = kind.split(pool.labels, groups=pool.groups)
-    return pool.take(rest), pool.take(held)
+        kind = GroupKFold(min(wanted, found), shuffle=True, random_state=seed)
+        parts = kind.split(pool.labels, groups=pool.groups)
+    return [(pool.take(rest), pool.take(held)) for rest, held in islice(parts, FOLDS)]
 
 
 class _Judge:
@@ -248,24 +297,14 @@ class _Judge:
         """-log (pQ)_ybar of each sample; of several labels the product of their chances."""
         tiny = np.finfo(np.float64).tiny
         log_labels = self.mask @ np.log(np.maximum(matrix, tiny)).T
-        each: FloatArray = -logsumexp(log_softmax(logits / temperature, axis=-1) + log_labels, axis=-1)
-        return each
-
-    def score(self, logits: FloatArray, matrix: FloatArray, temperature: float = 1.0) -> float:
-        """Its mean, by the weights of samples."""
         with np.errstate(invalid="ignore"):
-            return float(self.share @ self.each(logits, matrix, temperature))
-
-    def behind(self, one: Tried, other: Tried) -> bool:
-        """Whether one is behind another by more than one standard error of the difference."""
-        first, second = (self.each(t.logits[t.best], t.belief.transition) for t in (one, other))
-        behind = first - second
-        return bool(behind.mean() > behind.std() / np.sqrt(len(behind)))
+            each: FloatArray = -logsumexp(log_softmax(logits / temperature, axis=-1) + log_labels, axis=-1)
+        return each
 
     def temperature(self, logits: FloatArray, matrix: FloatArray) -> float:
         """The one that makes held-out labels likeliest."""
         found = minimize_scalar(
-            lambda log: self.score(logits, matrix, float(np.exp(log))),
+            lambda log: float(self.share @ self.each(logits, matrix, float(np.exp(log)))),
             bounds=(np.log(LOWEST), np.log(HIGHEST)),
             method="bounded",
         )
@@ -280,22 +319,43 @@ class _Judge:
         return label_free_confusion(table, belief, classes=self.classes)
 
 
-def _candidates(rest: Pool, judge: _Judge, belief: Belief, given: Given, warm_up: int) -> Iterator[Tried]:
+def _candidates(rest: Pool, judge: _Judge, belief: Belief, given: Given, last: int | None = None) -> Iterator[Tried]:
     """All rates of every model, trained as one stack; of a user's own module one after the other."""
+    epochs = last or given.epochs
     for model, rates in _stacks(given):
         looked_at, kept = checkpoints(given.epochs), list[FloatArray]()
-        engine = _engine(rest, model, rates, belief, given, given.epochs, warm_up, given.seed)
+        engine = _engine(rest, model, rates, belief, given, epochs, given.warm_up, given.seed)
         held = engine.prepare(judge.held.x)
 
         def look(engine: Engine, held: Tensor = held, at: Sequence[int] = looked_at, kept: Any = kept) -> None:
             if engine.epoch in at:
                 kept.append(engine.predict(0, held).double().cpu().numpy())
 
-        train(engine, given.epochs, [look])
+        train(engine, epochs, [look])
         for i, rate in enumerate(rates):
             logits = np.stack([one[i] for one in kept])
-            scores = np.array([judge.score(one, belief.transition) for one in logits])
-            yield Tried(model, rate, belief, warm_up, looked_at, scores, logits)
+            each = np.stack([judge.each(one, belief.transition) for one in logits])
+            yield Tried(model, rate, belief, given.warm_up, looked_at[: len(kept)], each, judge.held.weight, logits)
+
+
+def _short_list(tried: Sequence[Tried], best: Tried) -> list[Tried]:
+    """The candidates told the same Q that are not surely behind the best, which is one of them."""
+    rivals = [one for one in tried if one.belief is best.belief and not one.behind(best, OUT)]
+    return sorted({best, *rivals}, key=lambda one: one.score)[:SHORT]
+
+
+def _on_further(folds: Sequence[tuple[Pool, Pool]], short: Sequence[Tried], given: Given) -> list[Tried]:
+    """Candidates with runs for all folds, until they are well past where they were best on the first."""
+    last = min(given.epochs, FURTHER * max(one.epochs[one.best] for one in short))
+    found: dict[Tried, list[Tried]] = {one: [] for one in short}
+    for rest, held in folds:
+        judge = _Judge(held, given.n_classes, given.classes)
+        for model in given.models:
+            if same := [one for one in short if one.model is model]:
+                these = replace(given, models=[model], rates=[one.rate for one in same])
+                for one, run in zip(same, _candidates(rest, judge, same[0].belief, these, last), strict=True):
+                    found[one].append(run)
+    return [one.joined(runs) for one, runs in found.items()]
 
 
 def _stacks(given: Given) -> Iterator[tuple[ModelChoice, Sequence[float]]]:
@@ -310,8 +370,9 @@ def _estimated(rest: Pool, tried: Sequence[Tried], given: Given) -> ModelTransit
     steps = max(half // given.batch_size, 1)
     few = min(max(FEW_EPOCHS, ceil(FEW_STEPS / steps)), given.epochs)
     place = int(np.searchsorted(tried[0].epochs, min(ceil(few / 2), tried[0].epochs[-1])))
-    quick = min(tried, key=lambda one: float(np.nan_to_num(one.scores[place], nan=np.inf)))
-    warm_up = min(WARM_UP, few - 1)
+    able = [one for one in tried if one.rate >= RATE] or tried  # too slow a model finds no Q but the one it was told
+    quick = min(able, key=lambda one: float(one.scores[place]))
+    warm_up = given.warm_up_of(half, given.batch_size, few)
 
     def predict(matrix: FloatArray, inside: IntArray, part: IntArray, seed: int) -> FloatArray:
         told = Belief.given(matrix, _totals(rest, given.n_classes))
@@ -339,8 +400,9 @@ def _engine(
     spec, weight = LOSSES[LOSS], pool.weight
     scaled = torch.as_tensor(weight / weight.mean(), dtype=given.dtype) if np.ptp(weight) > 0 else None
     targets = Targets.of(torch.as_tensor(pool.labels), given.n_classes, scaled, float(weight.mean()))
-    early = spec.told(Belief.of(EARLY, _totals(pool, given.n_classes))) if warm_up else None
-    loss = RunLoss(spec, (), spec.told(belief), 0, len(rates), early, warm_up)
+    loss = RunLoss(spec, (), spec.told(belief), 0, len(rates))
+    if warm_up:
+        loss = loss.after(warm_up, spec.told(Belief.of(EARLY, _totals(pool, given.n_classes))))
     training = Training(
         model=model,
         n_classes=given.n_classes,

@@ -93,7 +93,7 @@ class FitEpoch:
 Callback = Callable[[FitEpoch], bool | None]
 
 #: What is taken where a user names a loss and nothing else: the paper's setting.
-PAPER: dict[str, Any] = {"model": "linear", "lr": 5e-4, "max_epochs": 100, "weight_decay": 1e-4}
+PAPER: dict[str, Any] = {"model": "linear", "lr": 5e-4, "max_epochs": 100, "weight_decay": 1e-4, "warm_up": 0}
 
 
 def _copied(module: torch.nn.Module) -> torch.nn.Module:
@@ -128,10 +128,12 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ``"popularity"``, ``"inverse-size"`` and others recover it from the label counts;
         :func:`~wcll.labels.transition_from_pairs`, ``transition_from_repeated`` and
         :func:`wcll.annotators.transition_with_model` estimate it.
-    warm_up : int
+    warm_up : int, optional
         Epochs at the beginning in which a loss that takes Q is told that of popularity, which label counts give,
-        instead. Where rows of Q are alike, as those of similar classes are in what people label, a model that is told
-        Q at once may take one class for the other, and stay with it.
+        instead, and in which ``forward`` is kept from giving up any class (its ``balance``). Where rows of Q are
+        alike, as those of similar classes are in what people label, a model that is told Q at once may take one class
+        for the other, and stay with it; a rare class may end up predicted for no sample. None is 0, or for
+        ``loss="auto"`` four, or 300 steps if that is more.
     weights : None, "auto", str or array of shape (k,)
         Class weights: ``"auto"`` is Eq. 13 from the recovered pi for the loss ``wcll``, none for others; or
         ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own.
@@ -207,10 +209,11 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     fitted_: dict[str, Any]
     belief_: Belief
     weights_: ClassWeights | None
-    model: Any  # these four may be left open; a copy that learns has them settled
+    model: Any  # these five may be left open; a copy that learns has them settled
     lr: Any
     max_epochs: Any
     weight_decay: Any
+    warm_up: Any
     temperature_: float
     selection_: list[dict[str, Any]]
     chosen_: dict[str, Any]
@@ -223,7 +226,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         model: ModelChoice | None = None,
         classes: Sequence[Any] | None = None,
         transition: str | ArrayLike | None = None,
-        warm_up: int = 0,
+        warm_up: int | None = None,
         weights: str | ArrayLike | None = "auto",
         lr: float | None = None,
         max_epochs: int | None = None,
@@ -314,7 +317,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             self._become(blank)
             return self
         budget = None if self.budget is None else whole("budget", self.budget)
-        epochs, rounds = auto.Given.lengths(len(samples.features), self.batch_size, budget)
+        n = len(samples.features)
+        epochs, rounds = auto.Given.lengths(n, self.batch_size, budget)
+        if self.max_epochs is not None:
+            epochs = whole("max_epochs", self.max_epochs)
         dtype, device = dtype_and_device(self.dtype, self.device)
         seed = seed_of(self.random_state)
         given = auto.Given(
@@ -327,8 +333,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             device=device,
             seed=seed,
             transition=self.transition,
-            warm_up=self.warm_up,
-            epochs=epochs if self.max_epochs is None else whole("max_epochs", self.max_epochs),
+            warm_up=auto.Given.warm_up_of(n, self.batch_size, epochs) if self.warm_up is None else self.warm_up,
+            epochs=epochs,
             rounds=rounds,
             classes=samples.labels.classes,
         )
@@ -466,10 +472,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if needed else None
         labels = torch.as_tensor(samples.labels.values)
         targets = Targets.of(labels, len(self.classes_), scaled, float(weight.mean()))
-        early = None
+        loss = RunLoss(spec, tuple(options.items()), spec.told(self.belief_), 0, 1)
         if self.warm_up and self.belief_.totals is not None:
             early = spec.told(Belief.of(EARLY, self.belief_.totals).with_weights(self.weights_))
-        loss = RunLoss(spec, tuple(options.items()), spec.told(self.belief_), 0, 1, early, self.warm_up)
+            loss = loss.after(self.warm_up, early)
         x = to_tensor(samples.features, dtype, torch.device("cpu"))
         return RunGroup(x, targets, self.seed_, [self.lr], [loss])
 

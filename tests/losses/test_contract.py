@@ -106,7 +106,8 @@ def test_the_faces_agree(case):
 def is_class_form(case):
     if case.name == "logit-adjusted":
         return False  # its marginal makes margins, not class means
-    return case.name in ("nn", "ga", "ncll", "scarce") or "marginal" in case.context or _algorithm1(case)
+    built_on_means = case.name in ("nn", "ga", "ncll", "scarce") or "balance" in case.options
+    return built_on_means or "marginal" in case.context or _algorithm1(case)
 
 
 def _algorithm1(case):

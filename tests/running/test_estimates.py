@@ -124,6 +124,13 @@ def test_in_the_warm_up_a_loss_is_told_popularity(digits):
     popularity = Belief.of("popularity", np.bincount(task.train.ybar, minlength=10)).transition
     for epoch, matrix in ((0, popularity), (1, popularity), (2, CYCLE)):
         np.testing.assert_allclose(loss.at(epoch).context.transition, matrix)
+        assert not loss.at(epoch).options
+
+
+def test_in_the_warm_up_no_class_is_given_up(digits):
+    job = Job((trial(**PLAIN, assume="true", warm_up=2, balance=0.1),))
+    (loss,) = run_group(job, make_task(job.first, digits).view).losses
+    assert [dict(loss.at(epoch).options) for epoch in range(3)] == [{"balance": 0.1}, {"balance": 0.1}, {}]
 
 
 def test_a_model_of_the_trials_own_kind_is_asked(digits):
@@ -171,6 +178,11 @@ def test_runs_are_judged_by_their_own_q(digits):
         ({"loss": "log", "warm_up": 2}, "warm_up: expected none for loss 'log', which is told no Q, got 2"),
         ({"loss": "forward", "warm_up": 4, "epochs": 4}, "warm_up: expected fewer than the 4 epochs, got 4"),
         ({"loss": "forward", "warm_up": 0}, "warm_up: expected a whole number from 1"),
+        ({"loss": "forward", "balance": 0.3}, "balance: expected none but in a warm_up of loss 'forward', got 0.3"),
+        (
+            {"loss": "free", "warm_up": 2, "balance": 0.3},
+            "balance: expected none but in a warm_up of loss 'forward', got 0.3",
+        ),
         ({"labels": "matrix", "matrix": "nowhere.npz:q"}, "matrix: expected rows of chances, or a file of them"),
     ],
 )

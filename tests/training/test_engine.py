@@ -100,7 +100,7 @@ def test_what_losses_are_told_changes_after_the_warm_up(maker):
     """The same as a training that another goes on with; a loss beside it sees no difference."""
     late = group([TOLD, Case("log")])
     early = dataclasses.replace(late, losses=[group([TOLD], seed=5).losses[0], late.losses[1]])
-    told = dataclasses.replace(late.losses[0], early=early.losses[0].context, warm_up=3)
+    told = dataclasses.replace(late.losses[0], early=early.losses[0], warm_up=3)
     warming = dataclasses.replace(late, losses=[told, late.losses[1]])
     first, second = run(maker([early], training()), 3), maker([late], training())
     assert second.load_state(first.state())

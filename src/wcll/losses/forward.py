@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+from math import log
+
 import torch
 from torch import Tensor
 
+from wcll.checks import non_negative
 from wcll.losses.arguments import Array, Labels, Transition, as_transition, prepare
 from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
+from wcll.losses.targets import Reduction, Targets, present, reduce_samples, sample_factor
+
+BALANCE = 0.3  #: of the first epochs of a training; a third of it, or three times as much, do as well
 
 
 def _gradient(
-    logits: Tensor, p: Tensor, targets: Targets, *, transition: Transition, weight: Tensor | None = None
+    logits: Tensor,
+    p: Tensor,
+    targets: Targets,
+    *,
+    transition: Transition,
+    weight: Tensor | None = None,
+    balance: float = 0.0,
 ) -> Tensor:
     """The softmax less the posterior of y given the labels: softmax(f) - softmax(f + log Q[:, ybar])."""
     posterior = softmax(logits + _log_likelihood(transition, targets, logits))
-    return sample_factor(logits, targets, weight) * (p - posterior)
+    gradient = sample_factor(logits, targets, weight) * (p - posterior)
+    return gradient + balance / logits.shape[-1] * _balance_gradient(p, targets) if balance else gradient
+
+
+def _balance(logits: Tensor, targets: Targets) -> Tensor:
+    """The mean of -log m_k, where m_k is class k's mean probability over the batch: (...)."""
+    log_p = logits.log_softmax(-1)
+    if targets.sample_weight is not None:
+        log_p = log_p + targets.sample_weight.log().unsqueeze(-1)
+    return log(len(targets)) - log_p.logsumexp(-2).mean(-1)
+
+
+def _balance_gradient(p: Tensor, targets: Targets) -> Tensor:
+    """K times its gradient, p sum_j r_j - r, with r_ik the part of sample i in class k's probability."""
+    mass = p if targets.sample_weight is None else p * targets.sample_weight.unsqueeze(-1)
+    parts = mass / present(mass.sum(-2, keepdim=True))
+    return p * parts.sum(-1, keepdim=True) - parts
 
 
 def _log_likelihood(transition: Transition, targets: Targets, like: Tensor) -> Tensor:
@@ -48,6 +75,7 @@ def forward(
     *,
     transition: Array | Transition,
     weight: Array | None = None,
+    balance: float = 0.0,
     reduction: Reduction = "mean",
 ) -> Tensor:
     r"""Forward correction: fit :math:`Q^\top \mathrm{softmax}(f)` to the complementary labels.
@@ -69,8 +97,11 @@ def forward(
         ``Q[y, ybar]``; it need not be invertible.
     weight : array of shape (..., k), optional
         Class weights, indexed by the label.
+    balance : float
+        :math:`\lambda` of a penalty on giving up classes, :math:`-\frac{\lambda}{K} \sum_k \log m_k` with the mean
+        :math:`m_k` of :math:`p_k` over the batch: for the first epochs of a training (``warm_up``).
     reduction : {"mean", "sum", "none"}
-        Over the samples of each run.
+        Over the samples of each run; only the mean with ``balance``.
 
     Returns
     -------
@@ -89,6 +120,11 @@ def forward(
     class probabilities can have the same likelihood. A label that Q calls impossible for every class has an infinite
     loss.
 
+    The likelihood has poor optima in which some class, often a rare one, is predicted for no sample: while a model
+    knows little, the labels that name a class push its probability down everywhere, and what is left of it is too
+    little to learn from. With ``balance`` in the first epochs every class is tried on some samples; kept on, it would
+    pull class shares towards equal ones.
+
     References
     ----------
     .. [1] Yu, Liu, Gong, Tao: Learning with biased complementary labels (ECCV 2018).
@@ -101,10 +137,12 @@ def forward(
     >>> forward(logits, torch.tensor([1, 0]), transition=[[0.0, 0.8, 0.2], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0]])
     tensor(1.0657)
     """
-    batch = prepare(logits, ybar, weight, reduction)
+    non_negative("balance", balance)
+    batch = prepare(logits, ybar, weight, reduction, means="forward (balance)" if balance else None)
     likelihood = _log_likelihood(as_transition(transition, logits), batch.targets, logits)
     per_sample = -torch.logsumexp(logits.log_softmax(-1) + likelihood, -1)
-    return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
+    risk = reduce_samples(per_sample, batch.targets, batch.weight, reduction)
+    return risk + balance * _balance(logits, batch.targets) if balance else risk
 
 
 class ForwardLoss(LossModule, loss="forward"): ...

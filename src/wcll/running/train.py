@@ -179,10 +179,12 @@ def _run_losses(job: Job, view: View, labels: IntArray | BoolArray, device: torc
         trials = list(same)
         start, stop = stop, stop + len(trials)
         first, estimate = trials[0], estimate_of(view, device)
-        context, early = loss_context(first, labels, view.declared, estimate), None
+        context = loss_context(first, labels, view.declared, estimate)
+        loss = RunLoss(LOSSES[first.loss], first.loss_options, context, start, stop)
         if first.warm_up:
             early = loss_context(replace(first, assume=EARLY), labels, view.declared)
-        yield RunLoss(LOSSES[first.loss], first.loss_options, context, start, stop, early, first.warm_up or 0)
+            loss = loss.after(first.warm_up, early, first.balance or 0.0)
+        yield loss
 
 
 def _judges(job: Job, view: View, device: torch.device) -> list[Belief]:

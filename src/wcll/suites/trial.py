@@ -73,6 +73,8 @@ class Trial:
     assume: str = setting(Role.OWN, read.one_of(*read.BELIEFS, *read.ESTIMATES), "uniform", tunable=True)
     #: Epochs at the beginning in which the loss is told popularity's Q instead, which only counts are needed for.
     warm_up: int | None = setting(Role.OWN, read.whole, None, tunable=True)
+    #: How strongly it is kept from giving up classes meanwhile (default: not at all).
+    balance: float | None = setting(Role.OWN, read.from_zero, None, tunable=True)
     weights: str | None = setting(Role.OWN, read.one_of("auto", *WEIGHTINGS), "auto", tunable=True, nullable=True)
     #: Where the weights' pi comes from.
     pi: str = setting(Role.OWN, read.one_of(*PI_SOURCES), "recovered", tunable=True)
@@ -138,6 +140,9 @@ class Trial:
 
     def _check_warm_up(self) -> None:
         """It is for losses that are told a Q, and comes to an end."""
+        if self.balance is not None and (self.warm_up is None or "balance" not in LOSSES[self.loss].options):
+            able = " or ".join(repr(name) for name, spec in LOSSES.items() if "balance" in spec.options)
+            raise InputError("balance", f"none but in a warm_up of loss {able}", self.balance)
         if self.warm_up is None:
             return
         if "transition" not in LOSSES[self.loss].context:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from wcll.checks import InputError
 from wcll.losses import Context, LossSpec, Targets
+from wcll.losses.forward import BALANCE
 from wcll.models import Family, ModelChoice, RunStack, build_model, family_of
 from wcll.training.standard import Standard
 
@@ -28,13 +29,19 @@ class RunLoss:
     context: Context
     start: int
     stop: int
-    early: Context | None = None  #: what it is told instead in the first epochs
+    early: RunLoss | None = None  #: what takes its place in the first epochs
     warm_up: int = 0  #: how many these are
 
     def at(self, epoch: int) -> RunLoss:
-        """The same as it is in an epoch, counted from 0."""
+        """The loss of these runs in an epoch, counted from 0."""
         early = self.early if epoch < self.warm_up else None
-        return replace(self, context=early or self.context, early=None, warm_up=0)
+        return early or replace(self, early=None, warm_up=0)
+
+    def after(self, warm_up: int, told: Context, balance: float = BALANCE) -> RunLoss:
+        """The same after some epochs in which it is told something else, and no class is given up, if it knows how."""
+        kept = {"balance": balance} if balance and "balance" in self.spec.options else {}
+        early = replace(self, context=told, options=tuple({**dict(self.options), **kept}.items()))
+        return replace(self, early=early, warm_up=warm_up)
 
     def value(self, context: Context) -> Loss:
         """The loss as a function of logits (..., runs, n, k) and targets, told ``context``."""
