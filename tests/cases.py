@@ -52,6 +52,12 @@ def _variants() -> list[Case]:
     readings = ("eq9", "algorithm1", "eq12", "eq10")
     cases += [Case("wcll", ("weight", "pi"), {"reading": r, "base": b}) for r in readings for b in ("ce", "mae")]
     cases += [Case("wcll", ("weight", "pi"), {"base": b}) for b in ("mse", "gce", "phuber", "symmetric")]
+    cases += [Case("wcll-penalty", ("weight", "pi"), {"reading": r, "strength": 2.0}) for r in readings]
+    kinds = ({"strength": 0.0}, {}, {"bound": 0.2}, {"strength": 3.0, "power": 2.0, "bound": 0.1}, {"power": 1.5})
+    cases += [Case("wcll-penalty", ("weight", "pi"), kind) for kind in kinds]
+    cases += [Case("wcll-penalty", ("weight", "pi"), {"base": b}) for b in ("mae", "mse")]
+    cases += [Case("wcll-adaptive", ("weight",), {"mix": mix}) for mix in (0.0, 0.5, 1.0)]
+    cases += [Case("wcll-adaptive", ("weight",), {"base": b}) for b in ("mae", "mse")]
     return cases
 
 

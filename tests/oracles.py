@@ -650,6 +650,63 @@ def wcll(
     return pair_mean(logits, labels, outer, sample_weight, loss)
 
 
+def wcll_penalty(
+    logits: Rows,
+    labels: Sets,
+    *,
+    weight: Weights = None,
+    sample_weight: Weights = None,
+    pi: Weights = None,
+    reading: str = "algorithm1",
+    strength: float = 1.0,
+    power: float = 1.0,
+    bound: float = 0.0,
+    base: str = "ce",
+) -> float:
+    """sum_k R_k + strength max(0, -bound - R_k)^power, R_k being all terms of WCLL that have l_k."""
+    n_classes, n = len(logits[0]), len(logits)
+    ones = or_ones(None, n_classes)
+    w, v, shares = or_ones(weight, n_classes), or_ones(sample_weight, n), or_ones(pi, n_classes)
+    counts = label_counts(labels, n_classes, sample_weight)
+    means = [1.0 / count if count else 0.0 for count in counts]
+    both = [a * b for a, b in zip(w, shares, strict=True)]
+    of_label, of_class = {
+        "eq9": ([value / n for value in w], ones),
+        "eq10": ([1.0 / n] * n_classes, w),
+        "eq12": ([value / n for value in shares], w),
+        "algorithm1": (means, both),
+    }[reading]
+    total = 0.0
+    for k in range(n_classes):
+        risk = 0.0
+        for row, chosen, v_i in zip(logits, labels, v, strict=True):
+            loss = BASES[base](log_softmax(row))[k]
+            for j in chosen:
+                sign = 1.0 - (n_classes - 1) * (j == k)
+                risk += v_i / len(chosen) * of_label[j] * of_class[k] * sign * loss
+        total += risk + strength * max(0.0, -bound - risk) ** power
+    return total
+
+
+def wcll_adaptive(
+    logits: Rows,
+    labels: Sets,
+    *,
+    weight: Weights = None,
+    sample_weight: Weights = None,
+    mix: float = 0.5,
+    base: str = "ce",
+) -> float:
+    """Eq. 9 with w'_j = (1 - mix) w_j + mix sum(w) mean_i p_j(x_i)."""
+    n_classes = len(logits[0])
+    w, v = or_ones(weight, n_classes), or_ones(sample_weight, len(logits))
+    moved = []
+    for j in range(n_classes):
+        share = math.fsum(v_i * softmax(row)[j] for row, v_i in zip(logits, v, strict=True)) / math.fsum(v)
+        moved.append((1.0 - mix) * w[j] + mix * math.fsum(w) * share)
+    return wcll(logits, labels, weight=moved, sample_weight=sample_weight, reading="eq9", base=base)
+
+
 ORACLES: dict[str, Callable[..., float]] = {
     "pc": pc,
     "free": free,
@@ -672,6 +729,8 @@ ORACLES: dict[str, Callable[..., float]] = {
     "ml-cll": ml_cll,
     "scarce": scarce,
     "wcll": wcll,
+    "wcll-penalty": wcll_penalty,
+    "wcll-adaptive": wcll_adaptive,
     "cross-entropy": cross_entropy,
     "logit-adjusted": logit_adjusted,
 }

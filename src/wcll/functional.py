@@ -4,12 +4,14 @@ Names are those of the registry with underscores: ``wcll.functional.l_uw`` is th
 logits of shape (..., n, k) and labels as class indices or as a mask, checks them, and returns one loss per run.
 """
 
+from wcll.losses.adaptive import wcll_adaptive
 from wcll.losses.bounded import gce, mae, mse, phuber
 from wcll.losses.discriminative import l_uw, l_w, op, op_w
 from wcll.losses.forward import forward
 from wcll.losses.onevsrest import ml_cll, scarce
 from wcll.losses.ordinary import cross_entropy, logit_adjusted
 from wcll.losses.pairwise import pc
+from wcll.losses.penalised import wcll_penalty
 from wcll.losses.robust import ncll
 from wcll.losses.surrogate import scl_exp, scl_nl
 from wcll.losses.unbiased import free, ga, nn
@@ -18,3 +20,4 @@ from wcll.losses.weighted import wcll
 
 __all__ = ["cross_entropy", "exp", "forward", "free", "ga", "gce", "l_uw", "l_w", "log", "logit_adjusted", "mae"]
 __all__ += ["ml_cll", "mse", "ncll", "nn", "op", "op_w", "pc", "phuber", "scarce", "scl_exp", "scl_nl", "wcll"]
+__all__ += ["wcll_adaptive", "wcll_penalty"]

@@ -96,6 +96,16 @@ W = [1.0, 1.0, 1.0]
             "marginal: expected a value, which loss 'logit-adjusted' needs",
         ),
         (lambda: F.nn(Z, Y, beta=-1), "beta: expected a number from 0, got -1"),
+        (lambda: F.wcll_penalty(Z, Y, weight=W, pi=W, strength=-1), "strength: expected a number from 0, got -1"),
+        (lambda: F.wcll_penalty(Z, Y, weight=W, pi=W, bound=np.nan), "bound: expected a number from 0, got nan"),
+        (lambda: F.wcll_penalty(Z, Y, weight=W, pi=W, power=0.5), "power: expected a number from 1, got 0.5"),
+        (lambda: F.wcll_penalty(Z, Y, weight=W, pi=W, power=np.inf), "power: expected a number from 1, got inf"),
+        (lambda: F.wcll_penalty(Z, Y, weight=W, reading="eq13"), "reading: expected one of .* did you mean"),
+        (lambda: F.wcll_penalty(Z, Y, weight=W), "pi: expected the shares of Eq. 7, which reading 'algorithm1'"),
+        (lambda: F.wcll_penalty(Z, Y, weight=None), "weight: expected a value, which loss 'wcll-penalty' needs"),
+        (lambda: F.wcll_adaptive(Z, Y, weight=W, mix=1.5), "mix: expected a number from 0 to 1, got 1.5"),
+        (lambda: F.wcll_adaptive(Z, Y, weight=W, mix="all"), "mix: expected a number from 0 to 1, got all"),
+        (lambda: F.wcll_adaptive(Z, Y, weight=None), "weight: expected a value, which loss 'wcll-adaptive' needs"),
     ],
 )
 def test_one_clear_line(call, message):

@@ -75,6 +75,15 @@ def test_gradcheck_of_corrections_with_and_without_negative_risks(name, scale):
     assert torch.autograd.gradcheck(lambda z: value(case, z, ybar, **given), f)
 
 
+@pytest.mark.parametrize("scale", [1.0, 8.0])
+@pytest.mark.parametrize("options", [{}, {"strength": 2.0}, {"bound": 0.3}, {"strength": 4.0, "power": 2.0}], ids=str)
+@pytest.mark.parametrize("reading", ["algorithm1", "eq9"])
+def test_gradcheck_of_the_penalty_with_and_without_negative_risks(reading, options, scale):
+    case, ybar = Case("wcll-penalty", ("weight", "pi"), {"reading": reading, **options}), labels(Case("pc"), 40, K)
+    f, given = logits(40, K, scale=scale).requires_grad_(), context(case, K)
+    assert torch.autograd.gradcheck(lambda z: value(case, z, ybar, **given), f)
+
+
 @every_case
 @pytest.mark.parametrize("shared", [True, False], ids=["shared labels", "own labels"])
 @pytest.mark.parametrize("sets", [True, False], ids=["sets", "single"])
@@ -106,7 +115,7 @@ def test_the_faces_agree(case):
 def is_class_form(case):
     if case.name == "logit-adjusted":
         return False  # its marginal makes margins, not class means
-    built_on_means = case.name in ("nn", "ga", "ncll", "scarce") or "balance" in case.options
+    built_on_means = case.name in ("nn", "ga", "ncll", "scarce", "wcll-penalty") or "balance" in case.options
     return built_on_means or "marginal" in case.context or _algorithm1(case)
 
 
@@ -180,6 +189,8 @@ def test_the_papers_methods_have_closed_gradients():
         "ncll",
         "ml-cll",
         "wcll",
+        "wcll-penalty",
+        "wcll-adaptive",
         "forward",
         "ga",
         "cross-entropy",

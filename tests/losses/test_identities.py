@@ -105,6 +105,61 @@ def test_eq9_equals_algorithm1_on_a_full_batch_with_its_own_marginal(seed):
     torch.testing.assert_close(eq9, algorithm1, **EXACT)
 
 
+@pytest.fixture
+def weighted():
+    return {"weight": [0.5, 1.0, 2.0, 0.7, 1.3, 0.9], "pi": SHARES}
+
+
+def wcll_risks(f, ybar, **given):
+    """The partial risk of every class: WCLL with all other base losses 0."""
+    only = torch.eye(K, dtype=torch.float64)
+    return torch.stack([F.wcll(f, ybar, **given, base=lambda z, e=e: BASES["ce"](z) * e) for e in only])
+
+
+@pytest.mark.parametrize("reading", ["algorithm1", "eq9"])
+@pytest.mark.parametrize("scale", [0.1, 5.0])
+def test_the_penalty_has_known_corrections_as_cases(f, ybar, weighted, reading, scale):
+    given = {**weighted, "reading": reading}
+    risks = wcll_risks(scale * f, ybar, **given)
+    penalty = partial(F.wcll_penalty, scale * f, ybar, **given)
+    torch.testing.assert_close(penalty(strength=0.0), F.wcll(scale * f, ybar, **given), **EXACT)
+    torch.testing.assert_close(penalty(), risks.clamp(min=0).sum(), **EXACT)
+    torch.testing.assert_close(penalty(strength=2.0), risks.abs().sum(), **EXACT)
+    torch.testing.assert_close(penalty(bound=0.2), risks.clamp(min=-0.2).sum(), **EXACT)
+    torch.testing.assert_close(penalty(bound=0.2, strength=2.0), ((risks + 0.2).abs() - 0.2).sum(), **EXACT)
+    squares = 3 * risks.clamp(max=0).square().sum()
+    torch.testing.assert_close(penalty(strength=3.0, power=2.0), risks.sum() + squares, **EXACT)
+
+
+def test_by_eq9_without_weights_the_penalty_is_nn(f, ybar):
+    plain = {"weight": [1.0] * K, "reading": "eq9"}
+    torch.testing.assert_close(F.wcll_penalty(5 * f, ybar, **plain), F.nn(5 * f, ybar), **EXACT)
+    torch.testing.assert_close(F.wcll_penalty(5 * f, ybar, **plain, bound=0.3), F.nn(5 * f, ybar, beta=0.3), **EXACT)
+
+
+def followed(f, weight, mix):
+    weight = torch.tensor(weight, dtype=torch.float64)
+    return (1 - mix) * weight + mix * weight.sum() * f.softmax(-1).mean(-2)
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
+def test_adaptive_weights_are_held_in_the_gradient(f, ybar, weighted, mix):
+    weight, leaf = weighted["weight"], f.requires_grad_()
+    held = followed(f, weight, mix).detach()
+    pairs = [F.wcll_adaptive(leaf, ybar, weight=weight, mix=mix), F.wcll(leaf, ybar, weight=held, reading="eq9")]
+    torch.testing.assert_close(*pairs, **EXACT)
+    torch.testing.assert_close(*(torch.autograd.grad(loss, leaf)[0] for loss in pairs), **EXACT)
+
+
+def test_a_model_that_knows_the_balance_has_the_weights_of_eq13(ybar):
+    """Outputs that are the class shares everywhere: Eqs. 7 and 13 make weights of them that are the shares again."""
+    sizes = imbalance_counts(n_majority=1000, n_classes=K, minority=[1], p=4)
+    f = torch.as_tensor(sizes / sizes.sum()).log().expand(N, K)
+    declared = eq13(complementary_prior(sizes))
+    learnt = F.wcll_adaptive(f, ybar, weight=[1 / K] * K, mix=1.0)
+    torch.testing.assert_close(learnt, F.wcll(f, ybar, weight=declared, reading="eq9"), **EXACT)
+
+
 def test_a_set_of_labels_is_the_mean_over_its_labels(f):
     sets = torch.zeros(N, K, dtype=torch.bool)
     sets[:, 1] = sets[:, 4] = True

@@ -111,6 +111,38 @@ def test_without_a_marginal_an_untrained_model_has_negative_risks():
     assert share_with_negative_risks(256, torch.full((K,), 1 / K, dtype=torch.float64)) == 0
 
 
+UNTRAINED = torch.zeros(256, K, dtype=torch.float64)
+EVEN = {"weight": [1.0] * K, "pi": [1 / K] * K}
+
+
+@pytest.mark.parametrize(("reading", "share"), [("algorithm1", 0.0), ("eq9", 1.0)])
+def test_an_untrained_model_pays_a_penalty_by_eq9_only(reading, share):
+    batches = [example_labels(256, K, several=False, seed=seed) for seed in range(100)]
+    assert all(len(labels.unique()) == K for labels in batches)
+    given = {**EVEN, "reading": reading}
+    pays = [F.wcll_penalty(UNTRAINED, b, **given) > F.wcll(UNTRAINED, b, **given) + 1e-12 for b in batches]
+    assert sum(map(bool, pays)) / len(batches) == pytest.approx(share, abs=0.05)
+
+
+def test_where_the_penalty_bounds_the_loss(ybar):
+    def at(scale, **options):
+        ruled_out = torch.where(torch.nn.functional.one_hot(ybar, K).bool(), -scale, 0.0).double()
+        return float(F.wcll_penalty(ruled_out, ybar, **EVEN, **options))
+
+    assert min(at(1e6, strength=s) for s in (0.0, 0.9)) < -1e4
+    assert min(at(1e6), at(1e6, strength=2.0)) >= 0
+    assert at(1e6, bound=0.3) == pytest.approx(-0.3 * K)
+    assert min(at(scale, strength=0.1, power=2.0) for scale in (1.0, 10.0, 100.0, 1e6)) > -K / 0.4
+
+
+def test_a_gradient_through_adaptive_weights_would_raise_what_is_negative(ybar):
+    """Where label 0 has been ruled out its bracket is negative, and more weight on it lowers the loss."""
+    sure = torch.where(torch.nn.functional.one_hot(ybar, K).bool(), -9.0, 0.0).double().requires_grad_()
+    weight = torch.ones(K, dtype=torch.float64).requires_grad_()
+    (slope,) = torch.autograd.grad(F.wcll(sure, ybar, weight=weight, reading="eq9"), weight)
+    assert (slope < 0).all()
+
+
 @pytest.mark.parametrize("loss", [F.ga, F.ncll], ids=["ga", "ncll"])
 def test_ascent_needs_a_marginal(loss):
     logits, ybar = torch.zeros(2, 3), torch.tensor([0, 1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -163,6 +164,15 @@ def test_a_loss_of_plain_tensors():
 def test_a_registered_loss_by_name_or_by_its_row():
     check_loss("scarce")  # needs a prior: an example is made
     check_loss(LOSSES["nn"], context=["marginal", "transition"], options={"beta": 0.1})
+
+
+def test_a_row_may_say_that_a_part_is_held_still():
+    row = LOSSES["wcll-adaptive"]
+    check_loss(row)
+    names = {str(check) for check in loss_checks(row)}
+    assert {str(check) for check in loss_checks(replace(row, held=False))} - names == {"gradient"}
+    with pytest.raises(AssertionError, match=r"^wcll-adaptive, gradient: .* by numerical differentiation"):
+        check_loss(replace(row, held=False))
 
 
 def test_refused_reductions_must_be_refused_as_such():

@@ -15,6 +15,8 @@ from wcll.losses.discriminative import LUWLoss, LWLoss, OPLoss, OPWLoss
 from wcll.losses.robust import NCLLLoss
 from wcll.losses.onevsrest import MLCLLLoss, SCARCELoss
 from wcll.losses.weighted import WCLLLoss
+from wcll.losses.penalised import WCLLPenaltyLoss
+from wcll.losses.adaptive import WCLLAdaptiveLoss
 from wcll.losses.ordinary import CrossEntropyLoss, LogitAdjustedLoss
 from wcll.losses.arguments import Transition
 from wcll.losses.base_losses import BASES
@@ -25,4 +27,5 @@ from wcll.losses.targets import Targets
 __all__ = ["BASES", "LOSSES", "Context", "LossModule", "LossSpec", "Table1", "Targets", "Transition"]
 __all__ += ["CrossEntropyLoss", "EXPLoss", "FREELoss", "ForwardLoss", "GALoss", "GCELoss", "LOGLoss", "LUWLoss"]
 __all__ += ["LWLoss", "LogitAdjustedLoss", "MAELoss", "MLCLLLoss", "MSELoss", "NCLLLoss", "NNLoss", "OPLoss", "OPWLoss"]
-__all__ += ["PCLoss", "PHuberLoss", "SCARCELoss", "SCLEXPLoss", "SCLNLLoss", "WCLLLoss"]
+__all__ += ["PCLoss", "PHuberLoss", "SCARCELoss", "SCLEXPLoss", "SCLNLLoss", "WCLLAdaptiveLoss", "WCLLLoss"]
+__all__ += ["WCLLPenaltyLoss"]

@@ -68,6 +68,7 @@ class LossSpec:
     #: What options that results do not name mean there, where the default was another when the first were made.
     recorded_defaults: Mapping[str, Any] = field(default_factory=dict)
     labels: Literal["complementary", "ordinary"] = "complementary"
+    held: bool = False  #: part of it comes from the outputs and is held still: the gradient is not that of the value
     gradient: LossFunction | None = None  #: d loss / d logits in closed form, where somebody wrote it
 
     @staticmethod

@@ -13,13 +13,15 @@ from wcll.losses.modules import LossModule
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, apply_reduction
 
+PAPER = "Wei, Zhou, Li, Xu: Class-imbalanced complementary-label learning via weighted loss (Neural Networks 2023)"
+
 Reading = Literal["algorithm1", "eq9", "eq12", "eq10"]
 
 
 DEFAULT: Reading = "algorithm1"  #: what the paper prints to be run, and what does better on held-out labels
 
 
-def _factors(logits: Tensor, targets: Targets, weight: Tensor, pi: Tensor | None, reading: Reading) -> Tensor:
+def factors(logits: Tensor, targets: Targets, weight: Tensor, pi: Tensor | None, reading: Reading) -> Tensor:
     """What multiplies :math:`\\ell_j(x_i)` in the sum over samples: (..., n, k)."""
     others = logits.shape[-1] - 1
     if reading == "eq9":
@@ -36,7 +38,20 @@ def _factors(logits: Tensor, targets: Targets, weight: Tensor, pi: Tensor | None
     return scale.unsqueeze(-2) * (pairs.sum(-1, keepdim=True) - others * pairs)
 
 
-def _gradient(
+def risk_factors(logits: Tensor, targets: Targets, weight: Tensor, pi: Tensor | None, reading: Reading) -> Tensor:
+    """The same for the mean: summed over samples, :math:`\\ell_j` times these is the partial risk of class j."""
+    found = factors(logits, targets, weight, pi, reading)
+    return found if reading == "algorithm1" else found / len(targets)
+
+
+def needed(weight: Tensor | None, loss: str) -> Tensor:
+    """The weights, without which there is no weighted loss."""
+    if weight is None:
+        raise InputError("weight", f"a value, which loss {loss!r} needs", None)
+    return weight
+
+
+def weighted_gradient(
     logits: Tensor,
     p: Tensor,
     targets: Targets,
@@ -47,19 +62,18 @@ def _gradient(
     base: Base = "ce",
 ) -> Tensor:
     """As the loss is linear in the base losses, so is its gradient in theirs."""
-    factors = _factors(logits, targets, weight, pi, reading)
-    return base_gradient(base, logits, p, factors if reading == "algorithm1" else factors / len(targets))
+    return base_gradient(base, logits, p, risk_factors(logits, targets, weight, pi, reading))
 
 
 @LOSSES.add(
     "wcll",
     title="WCLL",
-    paper="Wei, Zhou, Li, Xu: Class-imbalanced complementary-label learning via weighted loss (Neural Networks 2023)",
+    paper=PAPER,
     equation="Algorithm 1 (default), Eq. 9, Eq. 12, Eq. 10",
     several=True,
     table1=Table1(class_imbalance=True),
     recorded_defaults={"reading": "eq9"},
-    gradient=_gradient,
+    gradient=weighted_gradient,
 )
 def wcll(
     logits: Tensor,
@@ -119,7 +133,7 @@ def wcll(
     The weights take out the bias of the inverse-size selector and of no other; with weights from the observed shares of
     the labels in place of the declared :math:`\pi` the estimate is biased, and the more so the stronger the imbalance.
     Labels of a known Q are served by :func:`forward`, without weights. With cross-entropy the loss has no lower bound,
-    as :func:`free`.
+    as :func:`free`; :func:`wcll_penalty` gives it one. :func:`wcll_adaptive` takes the weights from the model.
 
     References
     ----------
@@ -137,11 +151,9 @@ def wcll(
     """
     choice("reading", reading, get_args(Reading))
     batch = prepare(logits, ybar, weight, reduction, means="wcll (algorithm1)" if reading == "algorithm1" else None)
-    if batch.weight is None:
-        raise InputError("weight", "a value, which loss 'wcll' needs", None)
     shares = checked_per_class("pi", pi, logits, ybar)
-    factors = _factors(logits, batch.targets, batch.weight, shares, reading)
-    per_sample = (factors * base_loss(base)(logits)).sum(-1)
+    found = factors(logits, batch.targets, needed(batch.weight, "wcll"), shares, reading)
+    per_sample = (found * base_loss(base)(logits)).sum(-1)
     return per_sample.sum(-1) if reading == "algorithm1" else apply_reduction(per_sample, reduction)
 
 

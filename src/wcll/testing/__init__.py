@@ -55,9 +55,9 @@ def check_loss(
     """Check that a loss fulfils the contract of the library; the first failure is an ``AssertionError`` of one line.
 
     The checks: one value a run, in the logits' dtype; finite values and gradients at logits of ±10,000; the gradient
-    is that of numerical differentiation; no run depends on another; the names of the classes and the order of the
-    samples do not matter; a class may be absent from a batch; and, where they apply, several labels a sample, sample
-    weights that count as repetitions, and reductions that agree.
+    is that of numerical differentiation, unless a ``LossSpec`` says that a part is held still; no run depends on
+    another; the names of the classes and the order of the samples do not matter; a class may be absent from a batch;
+    and, where they apply, several labels a sample, sample weights that count as repetitions, and reductions that agree.
 
     Parameters
     ----------
@@ -145,7 +145,8 @@ def loss_checks(
     sets = several if several is not None else isinstance(spec, LossSpec) and spec.several
     keywords = _context(function, context, n_classes, seed) | dict(options or {})
     arrays = {k: torch.tensor(v) for k, v in keywords.items() if isinstance(v, np.ndarray | list | tuple)}
-    subject = CheckedLoss(function, name, keywords | arrays, sets, targets, n_classes, seed)
+    held = isinstance(spec, LossSpec) and spec.held
+    subject = CheckedLoss(function, name, keywords | arrays, sets, targets, n_classes, seed, held)
     return [LossCheck(check, subject) for check in applicable_checks(subject)]
 
 
