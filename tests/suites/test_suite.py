@@ -54,6 +54,21 @@ def test_every_packaged_suite_reads():
         assert len({trial.key for trial in suite.all_trials()}) == len(list(suite.all_trials()))
 
 
+ABLATION = Path(__file__).parents[2] / "benchmarks" / "ablation" / "future-work.toml"
+
+
+@pytest.mark.skipif(not ABLATION.exists(), reason="the benchmarks are not beside the package")
+def test_the_ablation_shares_its_settings_with_the_papers_tables():
+    """Runs that both have are the same: what it adds is seen beside what the tables show."""
+    suite = load_suite(str(ABLATION))
+    trials = list(suite.all_trials())
+    assert len({trial.key for trial in trials}) == len(trials) == len(suite.rows) * 5 * 4 * 5
+    papers = {trial.key for name in ("table2", "table3", "table4", "table6") for trial in load_suite(name).all_trials()}
+    shared = {row.title for row in suite.rows for c in suite.columns if suite.candidates(c, row, 0)[0].key in papers}
+    assert shared == {"wcll", "wcll, Eq. 9", "nn", "log", "ordinary labels"}
+    assert {trial.loss for trial in trials} > {"wcll-penalty", "wcll-adaptive", "forward"}
+
+
 def test_grid_rows_and_columns_multiply():
     suite = parse_suite(SMALL, "small")
     trials = list(suite.all_trials())
