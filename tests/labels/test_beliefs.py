@@ -125,8 +125,9 @@ def test_what_a_loss_is_told_follows_from_the_belief():
     np.testing.assert_array_equal(context.pi, weights.pi)
     assert LOSSES["log"].told(Belief.of(None, TOTALS)).weight is None
     np.testing.assert_allclose(LOSSES["wcll"].told(Belief.of(None, TOTALS)).weight, 1.0)  # without weights: FREE
-    assert LOSSES["wcll"].auto_weights == "wcll"
-    assert {spec.auto_weights for name, spec in LOSSES.items() if name != "wcll"} == {None}
+    by_eq13 = {name for name, spec in LOSSES.items() if spec.auto_weights == "wcll"}
+    assert by_eq13 == {"wcll", "wcll-penalty", "wcll-adaptive"}
+    assert {spec.auto_weights for name, spec in LOSSES.items() if name not in by_eq13} == {None}
 
 
 def test_the_estimator_keeps_its_belief(tmp_path):
