@@ -38,12 +38,12 @@ def plain_loop(x: np.ndarray, ybar: np.ndarray, epochs: int, threads: int) -> No
     """What one would write: a linear layer, torch's Adam, the same loss and number of steps."""
     with torch_threads(threads):
         features, targets = torch.from_numpy(x), Targets.of(torch.from_numpy(ybar), CLASSES)
-        model = torch.nn.Linear(FEATURES, CLASSES)
+        model = torch.nn.Linear(x.shape[1], CLASSES)
         optimiser = torch.optim.Adam(model.parameters(), lr=RATE, weight_decay=DECAY)
         weight, pi = torch.ones(CLASSES), torch.full((CLASSES,), 1 / CLASSES)
         for _ in range(epochs):
-            order, total = torch.randperm(N), 0.0
-            for start in range(0, N - BATCH + 1, BATCH):
+            order, total = torch.randperm(len(x)), 0.0
+            for start in range(0, len(x) - BATCH + 1, BATCH):
                 rows = order[start : start + BATCH]
                 optimiser.zero_grad()
                 loss = LOSSES["wcll"].function(model(features[rows]), targets[rows], weight=weight, pi=pi)

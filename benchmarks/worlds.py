@@ -6,18 +6,18 @@
     python benchmarks/worlds.py chosen RUNS.jsonl --store S.sqlite --device cuda
     python benchmarks/worlds.py summary RUNS.jsonl
 
-Worlds: digits (45 images a class are tested, at most 115 of a class are trained on) and MNIST (the official test set, at
-most 2000), each with three class balances (all alike; class 0 with a fifth of the images; classes 0, 2, 4, 6 and 8 with a
-fifth) and four ways to draw one label an image: uniformly; by the inverse-size selector (where classes are balanced, that
-of a rare class 0); biased, where every class has its own habits (rows of Q from Dirichlet's distribution with 1.5
-throughout, drawn once, none on the diagonal); and as people label (CLCIFAR10's Q). A further way is beside the 24: some
-classes are popular whatever the true one is.
+Worlds: digits (45 images a class are tested, at most 115 of a class are trained on) and MNIST (the official test set,
+at most 2000), each with three class balances (all alike; class 0 with a fifth of the images; classes 0, 2, 4, 6 and 8
+with a fifth) and four ways to draw one label an image: uniformly; by the inverse-size selector (where classes are
+balanced, that of a rare class 0); biased, where every class has its own habits (rows of Q from Dirichlet's distribution
+with 1.5 throughout, drawn once, none on the diagonal); and as people label (CLCIFAR10's Q). A further way is beside the
+24: some classes are popular whatever the true one is.
 
 Everyone gets the same images and labels; as many as a ninth of those that are trained on come on top, to choose by.
-Constant choices: eight methods, each as a linear model and as a network, each at two rates, trained on all labels to the
-last epoch (``constant``); or with rate and epoch chosen by the labels on top (``chosen``). All of them train for 60
-epochs, or 1500 steps if that is more. LOG is forward correction told uniform labels: with one label an image they are
-one function.
+Constant choices: nine methods, each as a linear model and as a network, each at two rates, trained on all labels to
+the last epoch (``constant``); or with rate and epoch chosen by the labels on top (``chosen``). All of them train for 60
+epochs, or 1500 steps if that is more. (LOG is nine times forward correction told uniform labels, but for a constant:
+with Adam that is a smaller decay.)
 
 The summary: ``auto`` is within reach of the best constant choice, picked by TEST, if it is at most 3 points or 2 paired
 standard errors below; and by how much it is above or below WCLL, the best of both readings and models by TEST with rate
@@ -29,6 +29,8 @@ from __future__ import annotations
 import argparse
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from itertools import product
 from math import ceil
 from pathlib import Path
@@ -36,7 +38,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from default_runs import AUTO, SEEDS, Drawn, Line, append, by_seed, coverage, draw, have, part_of, read, run_default
+from default_runs import (
+    AUTO,
+    SEEDS,
+    Drawn,
+    Line,
+    append,
+    by_seed,
+    coverage,
+    draw,
+    have,
+    new,
+    part_of,
+    read,
+    run_default,
+)
 
 import wcll
 from wcll.datasets import load_dataset
@@ -70,6 +86,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "exp": {"loss": "exp"},
     "l-w": {"loss": "l-w"},
     "l-uw": {"loss": "l-uw"},
+    "forward, uniform": {"loss": "forward", "assume": "uniform"},
     "forward, popularity": {"loss": "forward", "assume": "popularity"},
     "forward, inverse-size": {"loss": "forward", "assume": "inverse-size"},
 }
@@ -127,6 +144,7 @@ def epochs_of(n: int) -> int:
     return max(EPOCHS, ceil(STEPS / max(n // BATCH, 1)))
 
 
+@cache
 def suite() -> Suite:
     """All worlds and constant choices, as the package runs them."""
     settings = {"judge": "own", "batch_size": BATCH, "weight_decay": DECAY, "evaluate": "checkpoints"}
@@ -197,18 +215,13 @@ def last_epochs(drawn: Drawn, column: Axis, rows: Sequence[Axis], seed: int, dev
 
 def of_chosen(columns: Sequence[Axis], seeds: Sequence[int], store: Path, **how: Any) -> Iterator[Line]:
     """Every method with its rate and epoch chosen without a true label."""
-    asked = Suite(**{**vars_of(suite()), "columns": tuple(columns)})
+    asked = replace(suite(), columns=tuple(columns))
     rows = wcll.run(asked, store=store, trials=list(seeds), say=print, **how)
     table = build_table(asked, asked.tables[0], rows, seeds)
     for column, row in product(asked.columns, asked.rows):
         for seed, value in table.cell(row.title, column.title, "accuracy").values.items():
             method = f"{row.title}, chosen"
             yield {"part": PART, "setting": column.title, "seed": seed, "method": method, "accuracy": 100 * value}
-
-
-def vars_of(one: Suite) -> dict[str, Any]:
-    """Its fields."""
-    return {name: getattr(one, name) for name in one.__dataclass_fields__}
 
 
 Values = Mapping[int, float]  #: accuracies in percent, by seed
@@ -339,7 +352,7 @@ def main() -> None:
         how = {"device": given.device, "together": given.together}
         columns = [one for one in suite().columns if one.settings["dataset"] in given.datasets]
         lines = of_chosen(columns, given.seeds, given.store, **how)
-        append(given.runs, (line for line in lines if (PART, line["setting"], line["seed"], line["method"]) not in done))
+        append(given.runs, new(lines, given.runs))
         return
     last = AUTO if given.command == "auto" else f"{suite().rows[-1].title}, {CONSTANT[-1]:g}"
     todo = [
@@ -348,7 +361,8 @@ def main() -> None:
         if (PART, column.title, seed, last) not in done
     ]
     told = {"budget": given.budget} if given.command == "auto" and given.budget else {}
-    append(given.runs, of_auto(todo, **told) if given.command == "auto" else of_constant(todo, given.device))
+    lines = of_auto(todo, **told) if given.command == "auto" else of_constant(todo, given.device)
+    append(given.runs, new(lines, given.runs))
 
 
 if __name__ == "__main__":

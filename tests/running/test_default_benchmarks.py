@@ -1,0 +1,278 @@
+"""The benchmarks of the default: who gets which labels, parts of the work, and summaries of made-up runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from wcll import ComplementaryClassifier
+from wcll.datasets import load_dataset
+from wcll.labels.transition import uniform_transition
+from wcll.losses import LOSSES, Targets
+from wcll.running.task import make_task
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+pytestmark = pytest.mark.skipif(not (FOLDER / "worlds.py").exists(), reason="the benchmarks are not beside the package")
+
+SEED = 3
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+
+
+@pytest.fixture
+def runs():
+    import default_runs
+
+    return default_runs
+
+
+@pytest.fixture
+def worlds(monkeypatch):
+    import worlds
+
+    monkeypatch.setattr(worlds, "EPOCHS", 2)
+    monkeypatch.setattr(worlds, "STEPS", 2)
+    worlds.suite.cache_clear()
+    yield worlds
+    worlds.suite.cache_clear()
+
+
+@pytest.fixture
+def paper():
+    pytest.importorskip("pandas")
+    import auto
+
+    return auto
+
+
+def world(worlds, title):
+    return next(one for one in worlds.suite().columns if one.title == title)
+
+
+# Settings
+
+
+def test_there_are_24_worlds_and_some_beside_them(worlds):
+    titles = [one.title for one in worlds.worlds()]
+    beside = [one.title for one in worlds.worlds([worlds.FURTHER])]
+    assert len(titles) == 24
+    assert len({*titles, *beside}) == 30
+    assert [one.title for one in worlds.suite().columns if one.title not in beside] == titles
+    settings = [{name: value for name, value in one.settings.items() if name != "epochs"} for one in worlds.worlds()]
+    assert all(settings.count(one) == 1 for one in settings)
+
+
+@pytest.mark.parametrize("name", ["biased", "popular"])
+def test_annotators_with_habits_are_always_the_same(worlds, name):
+    first, second = getattr(worlds, name)(), getattr(worlds, name)()
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(first.sum(axis=1), 1)
+    assert not first.diagonal().any()
+    assert first.max() > 5 * first[first > 0].min()
+
+
+def test_popular_classes_are_so_whatever_the_true_one_is(worlds):
+    others = worlds.popular()[[0, *range(3, 10)]]
+    odds = others[:, 1] / others[:, 2]
+    np.testing.assert_allclose(odds, odds[0])
+
+
+def test_epochs_are_sixty_or_fifteen_hundred_steps(worlds, monkeypatch):
+    monkeypatch.undo()
+    assert worlds.epochs_of(20_000) == 60
+    assert worlds.epochs_of(1150) == 375  # four steps an epoch
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["digits, uniform, balanced", "digits, inverse-size, balanced", "digits, biased, p = 5, classes 0, 2, 4, 6, 8"],
+)
+def test_everyone_gets_the_same_images_and_labels(worlds, title):
+    column, suite, dataset = world(worlds, title), worlds.suite(), load_dataset("digits")
+    drawn = worlds.draw_of(column, SEED)
+    for row in suite.rows[:: len(worlds.METHODS) - 1]:
+        for trial in suite.candidates(column, row, SEED):
+            task = make_task(trial, dataset)
+            np.testing.assert_array_equal(torch.cat([task.train.x, task.valid.x]).flatten(1) / 16, drawn.x)
+            np.testing.assert_array_equal(np.concatenate([task.train.ybar, task.valid.ybar]), drawn.ybar)
+            np.testing.assert_array_equal(task.test.y, drawn.y_test)
+    assert np.bincount(drawn.y_test).tolist() == [45] * 10
+
+
+def test_true_labels_do_not_reach_the_default(worlds, runs, monkeypatch):
+    class Fake:
+        def __init__(self, **told):
+            assert told == {"random_state": SEED, "device": "cpu"}
+
+        def fit(self, x, ybar):
+            seen.append((x, ybar))
+            return self
+
+        def predict(self, x):
+            return np.zeros(len(x), dtype=int)
+
+    seen = []
+    monkeypatch.setattr(runs, "ComplementaryClassifier", Fake)
+    drawn = worlds.draw_of(world(worlds, "digits, uniform, p = 5, class 0"), SEED)
+    line = runs.run_default(drawn, SEED)
+    ((x, ybar),) = seen
+    assert x is drawn.x
+    assert ybar is drawn.ybar
+    assert line["accuracy"] == pytest.approx(10)
+    assert line["accuracy_as_trained"] == pytest.approx(100 * 1 / 46)  # class 0 has a fifth of the images
+
+
+# Parts of the work
+
+
+@pytest.mark.parametrize("of", [1, 7, 16, 40])
+def test_parts_are_a_partition(worlds, of):
+    whole = worlds.work([0, 1], "1/1", ["digits"])
+    parts = [one for i in range(of) for one in worlds.work([0, 1], f"{i + 1}/{of}", ["digits"])]
+    assert len(whole) == 30
+    assert sorted((column.title, seed) for column, seed in parts) == sorted((c.title, seed) for c, seed in whole)
+
+
+@pytest.mark.parametrize("part", ["0/4", "5/4"])
+def test_parts_that_there_are_not(runs, part):
+    with pytest.raises(SystemExit, match="from 1/4 to 4/4"):
+        runs.part_of([1, 2], part)
+
+
+def test_what_a_file_has_is_not_written_again(runs, tmp_path, capsys):
+    path = tmp_path / "runs.jsonl"
+    lines = [{"part": "p", "setting": "s", "seed": i, "method": "m", "accuracy": 1.0} for i in (0, 1, 1)]
+    runs.append(path, runs.new(lines[:1], path))
+    runs.append(path, runs.new(lines, path))
+    assert runs.read([path, tmp_path / "none.jsonl"]) == lines[:2]
+
+
+# Runs
+
+
+def test_constant_choices_are_what_the_classifier_does_with_them(worlds):
+    column = world(worlds, "digits, biased, p = 5, class 0")
+    drawn = worlds.draw_of(column, SEED)
+    rows = [row for row in worlds.suite().rows if row.settings["model"] == "linear"]
+    found = worlds.last_epochs(drawn, column, rows, SEED, "cpu")
+    assert len(found) == len(rows) * len(worlds.CONSTANT)
+    options = {"model": "linear", "max_epochs": 2, "weight_decay": worlds.DECAY, "random_state": SEED, "device": "cpu"}
+    for name, told in worlds.METHODS.items():
+        i = [row.title for row in rows].index(f"{name}, linear")
+        for j, rate in enumerate(worlds.CONSTANT):
+            model = ComplementaryClassifier(told["loss"], transition=told.get("assume"), lr=rate, **options)
+            right = model.fit(drawn.x, drawn.ybar).predict(drawn.x_test) == drawn.y_test
+            assert found[2 * i + j] == pytest.approx(100 * right.mean(), abs=0.5), name  # an image or two of rounding
+
+
+def test_log_is_nine_times_forward_correction_told_uniform_labels():
+    logits, ybar = torch.randn(1, 30, 10, generator=torch.Generator().manual_seed(0)), torch.arange(30) % 10
+    targets, q = Targets.of(ybar, 10), torch.tensor(uniform_transition(10), dtype=torch.float32)
+    log, forward = LOSSES["log"].function(logits, targets), LOSSES["forward"].function(logits, targets, transition=q)
+    torch.testing.assert_close(forward - log / 9, torch.full((1,), float(np.log(9))))
+
+
+def test_choices_without_true_labels(worlds, tmp_path, monkeypatch):
+    small = replace(worlds.suite(), rows=worlds.suite().rows[:2])
+    monkeypatch.setattr(worlds, "suite", lambda: small)
+    columns = [world(worlds, "digits, uniform, p = 5, classes 0, 2, 4, 6, 8")]
+    lines = list(worlds.of_chosen(columns, [SEED], tmp_path / "S.sqlite", device="cpu"))
+    assert [line["method"] for line in lines] == ["wcll, linear, chosen", "wcll, Eq. 9, linear, chosen"]
+    assert all(0 < line["accuracy"] < 100 and line["seed"] == SEED for line in lines)
+    monkeypatch.undo()
+
+
+# Summaries
+
+
+def made_up(part, setting, method, values, **more):
+    return [
+        {"part": part, "setting": setting, "seed": seed, "method": method, "accuracy": value, **more}
+        for seed, value in enumerate(values)
+    ]
+
+
+STEADY = np.array([0.0, 0.1, -0.1, 0.2, -0.2])
+
+
+def test_the_summary_of_worlds(worlds):
+    titles = ["first", "second", "third"]
+    lines = []
+    for title, auto in zip(titles, (80, 71, 50), strict=True):
+        lines += made_up("worlds", title, "auto", auto + STEADY)
+        lines += made_up("worlds", title, "log, mlp, 0.002", 75 + STEADY[::-1])
+        lines += made_up("worlds", title, "wcll, mlp, chosen", 60 + STEADY[::-1])
+        lines += made_up("worlds", title, "wcll, linear, chosen", 40 + STEADY)
+    found = list(worlds.summary(lines, [*titles, "not yet run"]))
+    assert "best 75.0 (log, mlp, 0.002): +5.0" in found[0]
+    assert ["NOT WITHIN" in line for line in found[:3]] == [False, True, True]
+    assert "wcll, mlp, chosen: +20.0, p = " in found[0]
+    assert found[3] == "significantly below WCLL (Holm): 1 of 3"
+    assert [line.split()[0] for line in found[5:7]] == ["log,", "auto"]
+    assert "3 of 3  75.0  +0.0" in found[5]
+    assert "1 of 3  67.0  -25.0" in found[6]
+
+
+def test_a_wide_spread_is_near_enough(worlds):
+    best = dict(enumerate(80 + STEADY))
+    assert not worlds.within(dict(enumerate(76 + STEADY)), best)
+    assert worlds.within(dict(enumerate(76 + 50 * STEADY)), best)
+    assert worlds.within({0: 77.5}, {0: 80.0})
+
+
+def test_a_summary_of_nothing(worlds):
+    assert list(worlds.summary([], ["first"])) == ["0 of 1 worlds have been run"]
+
+
+def test_coverage(runs):
+    told = {"verdict": "ok", "accuracy_as_trained": 70.0}
+    lines = made_up("worlds", "a", "auto", [90.0, 90.0], estimate=[72.0, 65.0, 79.0], **told)
+    lines += made_up(
+        "worlds", "b", "auto", [90.0], estimate=[90.0, 80.0, 100.0], **{**told, "verdict": "too few labels"}
+    )
+    lines += made_up("worlds", "c", "auto", [90.0])
+    found = list(runs.coverage(lines))[2:]
+    assert [line.split()[0] for line in found] == ["all", "ok", "too"]
+    assert "2 runs: 100 % (0 %), half-width 7.0 points, on average +2.0 off" in found[1]
+    assert "1 runs: 0 % (100 %), half-width 10.0 points, on average +20.0 off" in found[2]
+    assert not list(runs.coverage([]))
+
+
+def test_the_share_of_the_gap_that_is_closed(paper):
+    lines = []
+    for title in paper.settings():
+        lines += made_up("paper", title, "auto", 88 + STEADY, best=70.0, seconds=1.0)
+        lines += made_up("rivals", title, "wcll", 70 + STEADY)
+        lines += made_up("rivals", title, "wcll, Algorithm 1", 72 + STEADY)
+        lines += made_up("rivals", title, "ordinary labels", 92 + STEADY)
+    found = list(paper.summary(lines))
+    assert len(found) == 1 + 12 + 3 + 1
+    assert "88.0 ± 0.2 (n=5)  best published 72.3: +15.7" not in found[1]  # what the lines say counts
+    assert (
+        "best published 70.0: +18.0, least +17.8; wcll, Algorithm 1 72.0, ordinary labels 92.0: 80 % [80, 80]"
+        in found[1]
+    )
+    assert found[-2] == "table2 and table3: 80 % [80, 80] of the gap closed"
+
+
+def test_rivals_are_both_readings_and_the_limit(paper):
+    suites = [paper.rivals(name) for name in paper.SUITES]
+    assert {tuple(row.title for row in suite.rows) for suite in suites} == {
+        ("wcll", "wcll, Algorithm 1", "ordinary labels")
+    }
+
+
+def test_times_are_of_one_thread():
+    import default_times
+
+    threads = []
+    found = default_times.measure({"one": lambda: threads.append(torch.get_num_threads()), "two": lambda: None}, 2)
+    assert list(found) == ["one", "two"]
+    assert threads == [1, 1]
