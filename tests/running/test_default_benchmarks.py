@@ -45,10 +45,12 @@ def worlds(monkeypatch):
 
 
 @pytest.fixture
-def paper():
+def paper(monkeypatch):
     pytest.importorskip("pandas")
+    import annotators
     import auto
 
+    monkeypatch.setattr(annotators, "DRAWS", 20)
     return auto
 
 
