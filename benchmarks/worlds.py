@@ -280,11 +280,18 @@ def summary(lines: Sequence[Line], titles: Sequence[str]) -> Iterator[str]:
             f"{own}: {above:+.1f}, p = {p_value:.2g}"
         )
     yield f"significantly below WCLL (Holm): {lost} of {len(whole)}"
-    choices = {AUTO, *(name for title in whole for name in rivals[title])}
-    table = [(name, *_standing(name, found, rivals, best, whole)) for name in choices]
+    table = [(name, *_standing(name, found, rivals, best, whole)) for name in (AUTO, *rivals_of(rivals))]
+    often = {name: count for name, count, _, _ in table}
+    equal = sorted(name for name in rivals_of(rivals) if often[name] >= often[AUTO])
+    yield f"{AUTO}: within in {often[AUTO]} of {len(whole)}; constant choices as often: {'; '.join(equal) or 'none'}"
     yield f"every choice: how often within {NEAR:g} points or {ERRORS:g} standard errors of the best; mean, least"
     for name, often, mean, least in sorted(table, key=lambda row: (-row[1], -row[2])):
         yield f"  {name:40} {often} of {len(whole)}  {mean:.1f}  {least:+.1f} from the best where it is worst"
+
+
+def rivals_of(rivals: Mapping[str, Mapping[str, Values]]) -> set[str]:
+    """The constant choices of all worlds."""
+    return {name for methods in rivals.values() for name in methods}
 
 
 def _standing(

@@ -217,9 +217,10 @@ def test_the_summary_of_worlds(worlds):
     assert ["NOT WITHIN" in line for line in found[:3]] == [False, True, True]
     assert "wcll, mlp, chosen: +20.0, p = " in found[0]
     assert found[3] == "significantly below WCLL (Holm): 1 of 3"
-    assert [line.split()[0] for line in found[5:7]] == ["log,", "auto"]
-    assert "3 of 3  75.0  +0.0" in found[5]
-    assert "1 of 3  67.0  -25.0" in found[6]
+    assert found[4] == "auto: within in 1 of 3; constant choices as often: log, mlp, 0.002"
+    assert [line.split()[0] for line in found[6:8]] == ["log,", "auto"]
+    assert "3 of 3  75.0  +0.0" in found[6]
+    assert "1 of 3  67.0  -25.0" in found[7]
 
 
 def test_a_wide_spread_is_near_enough(worlds):
