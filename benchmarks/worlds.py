@@ -274,7 +274,7 @@ def summary(lines: Sequence[Line], titles: Sequence[str]) -> Iterator[str]:
         lost += above < 0 and p_value < SIGNIFICANCE
         spread = f" ± {np.std(list(auto.values()), ddof=1):.1f}" if len(auto) > 1 else ""
         yield (
-            f"{title:48} {mean_of(auto):.1f}{spread} (n={len(auto)})  "
+            f"{title:52} {mean_of(auto):.1f}{spread} (n={len(auto)})  "
             f"best {mean_of(rivals[title][best[title]]):.1f} ({best[title]}): {behind:+.1f}, s.e. {error:.1f}, "
             f"{'within' if within(auto, rivals[title][best[title]]) else 'NOT WITHIN'}; "
             f"{own}: {above:+.1f}, p = {p_value:.2g}"
