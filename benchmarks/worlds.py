@@ -11,7 +11,7 @@ at most 2000), each with three class balances (all alike; class 0 with a fifth o
 with a fifth) and four ways to draw one label an image: uniformly; by the inverse-size selector (where classes are
 balanced, that of a rare class 0); biased, where every class has its own habits (rows of Q from Dirichlet's distribution
 with 1.5 throughout, drawn once, none on the diagonal); and as people label (CLCIFAR10's Q). A further way is beside the
-24: some classes are popular whatever the true one is.
+24 (``--beside``): some classes are popular whatever the true one is.
 
 Everyone gets the same images and labels; as many as a ninth of those that are trained on come on top, to choose by.
 Constant choices: nine methods, each as a linear model and as a network, each at two rates, trained on all labels to
@@ -118,7 +118,7 @@ def labels(generator: str, balance: str) -> dict[str, Any]:
 
 
 def worlds(generators: Sequence[str] = GENERATORS) -> list[Axis]:
-    """Every setting; those that take long first, so that parts of the work take equally long."""
+    """Every setting; those that take long first."""
     return [
         Axis(
             f"{dataset}, {generator}, {balance}",
@@ -163,10 +163,15 @@ def suite() -> Suite:
     )
 
 
-def work(seeds: Sequence[int], part: str, datasets: Sequence[str]) -> Sequence[tuple[Axis, int]]:
-    """The draws that a process has to do with."""
-    found = [one for one in suite().columns if one.settings["dataset"] in datasets]
-    return part_of([(column, seed) for seed in seeds for column in found], part)
+def columns(datasets: Sequence[str], beside: bool) -> list[Axis]:
+    """The worlds that are asked for."""
+    generators = (*GENERATORS, FURTHER) if beside else GENERATORS
+    return [one for one in worlds(generators) if one.settings["dataset"] in datasets]
+
+
+def work(asked: Sequence[Axis], seeds: Sequence[int], part: str) -> Sequence[tuple[Axis, int]]:
+    """The draws that a process has to do with; dear ones come first, so that every part has as many of them."""
+    return part_of([(column, seed) for column in asked for seed in seeds], part)
 
 
 def draw_of(column: Axis, seed: int) -> Drawn:
@@ -213,12 +218,12 @@ def last_epochs(drawn: Drawn, column: Axis, rows: Sequence[Axis], seed: int, dev
     return (100 * (predicted == drawn.y_test).mean(axis=-1)).tolist()
 
 
-def of_chosen(columns: Sequence[Axis], seeds: Sequence[int], store: Path, **how: Any) -> Iterator[Line]:
+def of_chosen(asked: Sequence[Axis], seeds: Sequence[int], store: Path, **how: Any) -> Iterator[Line]:
     """Every method with its rate and epoch chosen without a true label."""
-    asked = replace(suite(), columns=tuple(columns))
-    rows = wcll.run(asked, store=store, trials=list(seeds), say=print, **how)
-    table = build_table(asked, asked.tables[0], rows, seeds)
-    for column, row in product(asked.columns, asked.rows):
+    wanted = replace(suite(), columns=tuple(asked))
+    rows = wcll.run(wanted, store=store, trials=list(seeds), say=print, **how)
+    table = build_table(wanted, wanted.tables[0], rows, seeds)
+    for column, row in product(wanted.columns, wanted.rows):
         for seed, value in table.cell(row.title, column.title, "accuracy").values.items():
             method = f"{row.title}, chosen"
             yield {"part": PART, "setting": column.title, "seed": seed, "method": method, "accuracy": 100 * value}
@@ -323,8 +328,10 @@ def print_summary(lines: Sequence[Line]) -> None:
     """The 24 worlds, those beside them, and the default's own estimates."""
     print(f"python {platform.python_version()}, torch {torch.__version__}, numpy {np.__version__}")
     print(*summary(lines, sorted(world.title for world in worlds())), sep="\n")
-    print("\nbeside them:")
-    print(*summary(lines, sorted(world.title for world in worlds([FURTHER]))), sep="\n")
+    beside = {world.title for world in worlds([FURTHER])}
+    if any(line["setting"] in beside for line in lines):
+        print("\nbeside them:")
+        print(*summary(lines, sorted(beside)), sep="\n")
     own = [line for line in lines if line["part"] == PART and line["method"] == AUTO]
     print()
     print(*coverage(own), sep="\n")
@@ -341,6 +348,7 @@ def main() -> None:
         command.add_argument("runs", type=Path)
         command.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
         command.add_argument("--datasets", nargs="+", choices=list(DATASETS), default=list(DATASETS))
+        command.add_argument("--beside", action="store_true", help="the worlds beside the 24 as well")
         if name in ("auto", "constant"):
             command.add_argument("--part", default="1/1", help="such as 2/16: a sixteenth of the work")
         if name in ("constant", "chosen"):
@@ -357,14 +365,13 @@ def main() -> None:
     done = have(given.runs)
     if given.command == "chosen":
         how = {"device": given.device, "together": given.together}
-        columns = [one for one in suite().columns if one.settings["dataset"] in given.datasets]
-        lines = of_chosen(columns, given.seeds, given.store, **how)
+        lines = of_chosen(columns(given.datasets, given.beside), given.seeds, given.store, **how)
         append(given.runs, new(lines, given.runs))
         return
     last = AUTO if given.command == "auto" else f"{suite().rows[-1].title}, {CONSTANT[-1]:g}"
     todo = [
         (column, seed)
-        for column, seed in work(given.seeds, given.part, given.datasets)
+        for column, seed in work(columns(given.datasets, given.beside), given.seeds, given.part)
         if (PART, column.title, seed, last) not in done
     ]
     told = {"budget": given.budget} if given.command == "auto" and given.budget else {}

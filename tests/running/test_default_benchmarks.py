@@ -134,12 +134,19 @@ def test_true_labels_do_not_reach_the_default(worlds, runs, monkeypatch):
 # Parts of the work
 
 
-@pytest.mark.parametrize("of", [1, 7, 16, 40])
+@pytest.mark.parametrize("of", [1, 7, 16, 200])
 def test_parts_are_a_partition(worlds, of):
-    whole = worlds.work([0, 1], "1/1", ["digits"])
-    parts = [one for i in range(of) for one in worlds.work([0, 1], f"{i + 1}/{of}", ["digits"])]
-    assert len(whole) == 30
-    assert sorted((column.title, seed) for column, seed in parts) == sorted((c.title, seed) for c, seed in whole)
+    asked = worlds.columns(["digits", "mnist"], beside=False)
+    parts = [worlds.work(asked, range(5), f"{i + 1}/{of}") for i in range(of)]
+    found = [(column.title, seed) for part in parts for column, seed in part]
+    assert len(found) == len(set(found)) == 24 * 5
+    dear = [sum(column.settings["dataset"] == "mnist" for column, _ in part) for part in parts]
+    assert max(dear) - min(dear) <= 1
+
+
+def test_worlds_that_are_asked_for(worlds):
+    assert len(worlds.columns(["digits"], beside=False)) == 12
+    assert len(worlds.columns(["digits", "mnist"], beside=True)) == 30
 
 
 @pytest.mark.parametrize("part", ["0/4", "5/4"])
