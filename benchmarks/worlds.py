@@ -286,12 +286,12 @@ def summary(lines: Sequence[Line], titles: Sequence[str]) -> Iterator[str]:
         )
     yield f"significantly below WCLL (Holm): {lost} of {len(whole)}"
     table = [(name, *_standing(name, found, rivals, best, whole)) for name in (AUTO, *rivals_of(rivals))]
-    often = {name: count for name, count, _, _ in table}
+    often = {name: count for name, count, *_ in table}
     equal = sorted(name for name in rivals_of(rivals) if often[name] >= often[AUTO])
     yield f"{AUTO}: within in {often[AUTO]} of {len(whole)}; constant choices as often: {'; '.join(equal) or 'none'}"
     yield f"every choice: how often within {NEAR:g} points or {ERRORS:g} standard errors of the best; mean, least"
-    for name, often, mean, least in sorted(table, key=lambda row: (-row[1], -row[2])):
-        yield f"  {name:40} {often} of {len(whole)}  {mean:.1f}  {least:+.1f} from the best where it is worst"
+    for name, count, of, mean, least in sorted(table, key=lambda row: (-row[1], -row[3])):
+        yield f"  {name:40} {count} of {of}  {mean:.1f}  {least:+.1f} from the best where it is worst"
 
 
 def rivals_of(rivals: Mapping[str, Mapping[str, Values]]) -> set[str]:
@@ -305,13 +305,13 @@ def _standing(
     rivals: Mapping[str, Mapping[str, Values]],
     best: Mapping[str, str],
     titles: Sequence[str],
-) -> tuple[int, float, float]:
-    """How often a choice is near the best constant one, its mean over the worlds, and how far it is off at worst."""
+) -> tuple[int, int, float, float]:
+    """How often a choice is near the best constant one, in how many worlds; its mean, and how far it is off at worst."""
     have_it = [title for title in titles if name in found[title]]
     top = {title: rivals[title][best[title]] for title in have_it}
     often = sum(within(found[title][name], top[title]) for title in have_it)
     least = min(difference(found[title][name], top[title])[0] for title in have_it)
-    return often, float(np.mean([mean_of(found[title][name]) for title in have_it])), least
+    return often, len(have_it), float(np.mean([mean_of(found[title][name]) for title in have_it])), least
 
 
 def against_wcll(found: Mapping[str, Mapping[str, Values]], titles: Sequence[str]) -> list[float]:
