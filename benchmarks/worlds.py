@@ -306,7 +306,7 @@ def _standing(
     best: Mapping[str, str],
     titles: Sequence[str],
 ) -> tuple[int, int, float, float]:
-    """How often a choice is near the best constant one, in how many worlds; its mean, and how far it is off at worst."""
+    """How often a choice is near the best constant one, in how many worlds; its mean; how far it is off at worst."""
     have_it = [title for title in titles if name in found[title]]
     top = {title: rivals[title][best[title]] for title in have_it}
     often = sum(within(found[title][name], top[title]) for title in have_it)
