@@ -56,10 +56,10 @@ def _numbers(x: torch.Tensor, scale: float) -> np.ndarray:
     return x.flatten(1).numpy() / np.float32(scale)
 
 
-def run_default(drawn: Drawn, seed: int, **told: Any) -> Line:
-    """Fit the default to a draw, told no more than ``told``, on the CPU, and see what it reaches."""
+def run_default(drawn: Drawn, seed: int, device: str = "cpu", **told: Any) -> Line:
+    """Fit the default to a draw, told no more than ``told``, and see what it reaches."""
     start = time.perf_counter()
-    model = ComplementaryClassifier(random_state=seed, device="cpu", **told).fit(drawn.x, drawn.ybar)
+    model = ComplementaryClassifier(random_state=seed, device=device, **told).fit(drawn.x, drawn.ybar)
     seconds = time.perf_counter() - start
     right = model.predict(drawn.x_test) == drawn.y_test
     recalls = np.array([right[drawn.y_test == k].mean() for k in range(len(drawn.shares))])
@@ -69,6 +69,7 @@ def run_default(drawn: Drawn, seed: int, **told: Any) -> Line:
         "accuracy_as_trained": 100 * float(recalls @ drawn.shares),  # of classes as frequent as they are in training
         **own_words(model),
         "seconds": seconds,
+        "device": device,
         **({"told": told} if told else {}),
     }
 

@@ -180,10 +180,10 @@ def draw_of(column: Axis, seed: int) -> Drawn:
     return draw(all_of_it.candidates(column, all_of_it.rows[0], seed)[0], load_dataset(column.settings["dataset"]))
 
 
-def of_auto(todo: Sequence[tuple[Axis, int]], **told: Any) -> Iterator[Line]:
+def of_auto(todo: Sequence[tuple[Axis, int]], device: str, **told: Any) -> Iterator[Line]:
     """The default, told nothing."""
     for column, seed in todo:
-        found = run_default(draw_of(column, seed), seed, **told)
+        found = run_default(draw_of(column, seed), seed, device, **told)
         yield {"part": PART, "setting": column.title, "seed": seed, **found}
 
 
@@ -351,8 +351,8 @@ def main() -> None:
         command.add_argument("--beside", action="store_true", help="the worlds beside the 24 as well")
         if name in ("auto", "constant"):
             command.add_argument("--part", default="1/1", help="such as 2/16: a sixteenth of the work")
-        if name in ("constant", "chosen"):
-            command.add_argument("--device", default="auto")
+        if name != "summary":
+            command.add_argument("--device", default="cpu" if name == "auto" else "auto")
         if name == "auto":
             command.add_argument("--budget", type=int, help="run-steps, for short tries")
         if name == "chosen":
@@ -375,7 +375,7 @@ def main() -> None:
         if (PART, column.title, seed, last) not in done
     ]
     told = {"budget": given.budget} if given.command == "auto" and given.budget else {}
-    lines = of_auto(todo, **told) if given.command == "auto" else of_constant(todo, given.device)
+    lines = of_auto(todo, given.device, **told) if given.command == "auto" else of_constant(todo, given.device)
     append(given.runs, new(lines, given.runs))
 
 

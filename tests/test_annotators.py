@@ -56,7 +56,12 @@ def slow_step(p, sets, matrix, start):
         for y in range(K):
             for j in labels:
                 counts[y][j] += joint[y] / sum(joint)
-    return [[value / sum(row) for value in row] for row in counts]
+    shares = [[value / sum(row) for value in row] for row in counts]
+    for y, row in enumerate(shares):  # labels name the true class at half of chance, or as often as the start says
+        noise = min(row[y], max(start[y][y], 0.5 / K))
+        rest = sum(row) - row[y]
+        shares[y] = [noise if j == y else value / rest * (1 - noise) for j, value in enumerate(row)]
+    return shares
 
 
 def test_em_against_loops():

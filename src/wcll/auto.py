@@ -372,14 +372,16 @@ def _estimated(rest: Pool, tried: Sequence[Tried], given: Given) -> ModelTransit
     place = int(np.searchsorted(tried[0].epochs, min(ceil(few / 2), tried[0].epochs[-1])))
     able = [one for one in tried if one.rate >= RATE] or tried  # too slow a model finds no Q but the one it was told
     quick = min(able, key=lambda one: float(one.scores[place]))
+    together = family_of(quick.model) is not Family.OWN  # several rates, as their mean is steadier
+    rates = [one.rate for one in able if one.model is quick.model] if together else [quick.rate]
     warm_up = given.warm_up_of(half, given.batch_size, few)
 
     def predict(matrix: FloatArray, inside: IntArray, part: IntArray, seed: int) -> FloatArray:
         told = Belief.given(matrix, _totals(rest, given.n_classes))
-        engine = _engine(rest.take(inside), quick.model, [quick.rate], told, given, few, warm_up, seed)
+        engine = _engine(rest.take(inside), quick.model, rates, told, given, few, warm_up, seed)
         train(engine, few, [])
-        logits = engine.predict(0, engine.prepare(rest.x[torch.as_tensor(part)]))[0]
-        return logits.double().softmax(-1).cpu().numpy()
+        logits = engine.predict(0, engine.prepare(rest.x[torch.as_tensor(part)]))
+        return logits.double().softmax(-1).mean(0).cpu().numpy()
 
     seeds = np.random.RandomState(given.seed)
     mask = to_mask(rest.labels, given.n_classes)

@@ -17,6 +17,7 @@ from wcll.labels.families import FAMILIES, EstimatedTransition
 from wcll.labels.sets import MOST_ORDERED
 from wcll.labels.statistics import label_totals
 
+TINY = np.finfo(np.float64).tiny
 LEAN = 1.0  #: labels of each class that are taken as seen as the start has them, so that nothing becomes impossible
 SEVERAL = 3  #: labels a sample from which on these alone are a start
 FEW_EPOCHS = 12  #: of a cross-fitted model: what it learns late is noise of its own labels
@@ -87,8 +88,9 @@ def transition_from_predictions(
 
     EM from ``start``: with the posterior :math:`r_{iy} \propto p_{iy} \prod_{j \in \bar Y_i} Q_{yj}`,
 
-    .. math:: Q_{yj} \propto \sum_i r_{iy} [j \in \bar Y_i] + \text{start}_{yj} .
+    .. math:: Q_{yj} \propto \sum_i r_{iy} [j \in \bar Y_i] + \text{start}_{yj} ,
 
+    with at most half of chance, or what the start has, on the diagonal: else classes change their names.
     Labels of a sample that were drawn without replacement give the shares in which classes are in its sets, as the
     likelihood of :func:`wcll.functional.forward` wants them. A model's predictions for its own training samples will
     not do: they agree with their labels under any Q.
@@ -105,8 +107,16 @@ def transition_from_predictions(
     named = mask.astype(np.float64)
     for _ in range(steps):
         posterior, _ = _posterior(chances, named, matrix)
-        matrix = posterior.T @ named + LEAN * lean
-        matrix /= matrix.sum(axis=1, keepdims=True)
+        matrix = _complementary(posterior.T @ named + LEAN * lean, np.diag(lean))
+    return matrix
+
+
+def _complementary(counts: FloatArray, given: FloatArray) -> FloatArray:
+    """Rows of shares whose diagonal is half of chance at most, unless more was given: or classes change their names."""
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    noise = np.minimum(np.diag(shares), np.maximum(given, 0.5 / len(shares)))
+    others = shares - np.diag(np.diag(shares))
+    matrix: FloatArray = others * ((1 - noise) / np.maximum(others.sum(axis=1), TINY))[:, None] + np.diag(noise)
     return matrix
 
 
@@ -208,8 +218,7 @@ def _as_good(one: Round, best: Round) -> bool:
 
 def _posterior(chances: FloatArray, named: FloatArray, matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """P(y given x and labels), and log P(labels given x); nothing is quite impossible."""
-    tiny = np.finfo(np.float64).tiny
-    joint = np.log(np.maximum(chances, tiny)) + named @ np.log(np.maximum(matrix, tiny)).T
+    joint = np.log(np.maximum(chances, TINY)) + named @ np.log(np.maximum(matrix, TINY)).T
     return softmax(joint, axis=1), logsumexp(joint, axis=1)
 
 
