@@ -269,3 +269,18 @@ def test_a_rare_label_that_is_held_out():
         rare = ybar.copy()
         rare[place] = 3
         assert np.isfinite(quick(classes=range(4)).fit(x, rare).predict_proba(x)).all()
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 0.3])
+def test_a_choice_that_time_cuts_short_says_so(blobs, seconds):
+    x, y, ybar = blobs
+    model = ComplementaryClassifier(model="linear", max_time=seconds, random_state=0).fit(x, ybar)
+    assert "Time was over before all was tried" in model.report()
+    assert (model.predict(x) == y).mean() > 0.4
+    whole = ComplementaryClassifier(model="linear", max_time=1e6, budget=300, random_state=0).fit(x, ybar)
+    assert "Time was over" not in whole.report()
+
+
+def test_a_time_is_a_positive_number(blobs):
+    with pytest.raises(InputError, match="max_time: expected a number above 0, got 0"):
+        ComplementaryClassifier(max_time=0).fit(blobs[0], blobs[2])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from math import ceil
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ class Given:
     transition: Any = None  #: Q as a user gives it; None is to be found
     epochs: int = EPOCHS
     rounds: int = ROUNDS  #: of estimates of Q
+    max_time: float | None = None  #: seconds
     classes: NDArray[Any] | None = None  #: their names
 
     @staticmethod
@@ -152,7 +154,7 @@ class Tried:
             logits=np.concatenate([run.logits[:last] for run in runs], axis=1),
         )
 
-    def row(self, chosen: Tried) -> dict[str, Any]:
+    def row(self, chosen: Tried, cut: bool) -> dict[str, Any]:
         """For a table."""
         return {
             "model": self.model if isinstance(self.model, str | dict) else "own",
@@ -162,6 +164,7 @@ class Tried:
             "score": -self.score,
             "samples": self.each.shape[1],
             "chosen": self is chosen,
+            "cut": cut,
         }
 
 
@@ -175,6 +178,7 @@ class Selection:
     temperature: float  #: that makes held-out labels likeliest
     estimate: LabelFreeConfusion | None  #: from held-out labels, for the chosen model before it saw them
     weight_decay: float
+    cut: bool = False  #: whether the time was over before all was tried
 
     @property
     def epoch(self) -> int:
@@ -195,7 +199,8 @@ class Selection:
 
     def table(self) -> list[dict[str, Any]]:
         """A row a candidate, those that were tried on most samples first, and of these the likeliest."""
-        return [one.row(self.chosen) for one in sorted(self.tried, key=lambda one: (-one.each.shape[1], one.score))]
+        order = sorted(self.tried, key=lambda one: (-one.each.shape[1], one.score))
+        return [one.row(self.chosen, self.cut) for one in order]
 
 
 def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
@@ -204,34 +209,35 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
     1. Samples are split into folds, whole groups at a time. Candidates (models and rates, those of a model in one
        stack) are trained on all but the first, told the Q that is given, or popularity's. At every checkpoint the
        held-out labels' -log (pQ)_ybar is averaged with its neighbours'.
-    2. If no Q is given, it is estimated from the training labels with cross-fitted models of the kind and at the rate
-       that learnt best in short time (:func:`wcll.crossfit.cross_fitted`). Unless that is popularity again, candidates
-       are trained once more, told the estimate after a warm-up; it is taken unless held-out labels speak against it.
+    2. If no Q is given, it is estimated from the training labels with cross-fitted models of the kind that learnt best
+       in short time (:func:`wcll.crossfit.cross_fitted`). Unless that is popularity again, candidates are trained once
+       more, told the estimate after a warm-up; it is taken unless held-out labels speak against it.
     3. Those candidates that are hardly behind are trained for the other folds as well: a fold alone has too few labels
        to tell rates and epochs apart.
     4. The candidate and checkpoint that make the labels of all folds likeliest are taken, a temperature by the same
        labels, and an estimate of accuracy. All of it is of models that have not seen these labels.
     """
+    clock = _Clock(given.max_time)
     (rest, held), *further = split(pool, given.seed)
     first = _Judge(held, given.n_classes, given.classes)
     told = EARLY if given.transition is None else given.transition
     belief = Belief.of(told, _totals(rest, given.n_classes))
-    tried = list(_candidates(rest, first, belief, given))
+    tried = list(_candidates(rest, first, belief, given, clock))
     chosen = min(tried, key=lambda one: one.score)
     say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]}, held-out log-likelihood {-chosen.score:.4f}")
     if given.transition is None:
-        found = _estimated(rest, tried, given)
-        if found.chosen.number or found.chosen.start != EARLY:
+        found = _estimated(rest, tried, given, clock)
+        if found is not None and (found.chosen.number or found.chosen.start != EARLY):
             better = Belief.of(found, _totals(rest, given.n_classes))
-            again = list(_candidates(rest, first, better, replace(given, models=[chosen.model])))
+            again = list(_candidates(rest, first, better, replace(given, models=[chosen.model]), clock))
             second = min(again, key=lambda one: one.score)
             say(f"{_name(second)}, told Q from {found.basis}: held-out log-likelihood {-second.score:.4f}")
             tried += again
             if not second.behind(chosen):
                 chosen, told = second, found
     short = _short_list(tried, chosen)
-    judge = _Judge(Pool.joined([held, *(part for _, part in further)]), given.n_classes, given.classes)
-    finalists = _on_further(further, short, given)
+    used, finalists = _on_further(further, short, given, clock)
+    judge = _Judge(Pool.joined([held, *(part for _, part in used)]), given.n_classes, given.classes)
     chosen = min(finalists, key=lambda one: one.score)
     say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]} of {len(judge.held)} held-out samples")
     logits = chosen.logits[chosen.best]
@@ -242,6 +248,7 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
         temperature=judge.temperature(logits, chosen.belief.transition),
         estimate=judge.estimate(logits, chosen.belief),
         weight_decay=given.weight_decay,
+        cut=clock.over,
     )
 
 
@@ -261,6 +268,8 @@ def in_words(
             f"The best of the others is {next_best['model']} at {next_best['lr']:g} with {next_best['score']:.4f}, "
             f"told {next_best['transition']}."
         )
+    if chosen.get("cut"):
+        lines.append("Time was over before all was tried, so that another run may choose otherwise.")
     lines.append(f"Assumed: {belief}.")
     if estimate is not None:
         figure = estimate.accuracy
@@ -319,7 +328,25 @@ class _Judge:
         return label_free_confusion(table, belief, classes=self.classes)
 
 
-def _candidates(rest: Pool, judge: _Judge, belief: Belief, given: Given, last: int | None = None) -> Iterator[Tried]:
+class _OutOfTimeError(Exception):
+    """An estimate of Q is given up."""
+
+
+class _Clock:
+    """Says when it is time to come to an end."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = None if seconds is None else monotonic() + seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether it is."""
+        return self.end is not None and monotonic() >= self.end
+
+
+def _candidates(
+    rest: Pool, judge: _Judge, belief: Belief, given: Given, clock: _Clock, last: int | None = None
+) -> Iterator[Tried]:
     """All rates of every model, trained as one stack; of a user's own module one after the other."""
     epochs = last or given.epochs
     for model, rates in _stacks(given):
@@ -327,9 +354,10 @@ def _candidates(rest: Pool, judge: _Judge, belief: Belief, given: Given, last: i
         engine = _engine(rest, model, rates, belief, given, epochs, given.warm_up, given.seed)
         held = engine.prepare(judge.held.x)
 
-        def look(engine: Engine, held: Tensor = held, at: Sequence[int] = looked_at, kept: Any = kept) -> None:
+        def look(engine: Engine, held: Tensor = held, at: Sequence[int] = looked_at, kept: Any = kept) -> bool:
             if engine.epoch in at:
                 kept.append(engine.predict(0, held).double().cpu().numpy())
+            return clock.over and bool(kept)
 
         train(engine, epochs, [look])
         for i, rate in enumerate(rates):
@@ -344,18 +372,25 @@ def _short_list(tried: Sequence[Tried], best: Tried) -> list[Tried]:
     return sorted({best, *rivals}, key=lambda one: one.score)[:SHORT]
 
 
-def _on_further(folds: Sequence[tuple[Pool, Pool]], short: Sequence[Tried], given: Given) -> list[Tried]:
-    """Candidates with runs for all folds, until they are well past where they were best on the first."""
+def _on_further(
+    folds: Sequence[tuple[Pool, Pool]], short: Sequence[Tried], given: Given, clock: _Clock
+) -> tuple[list[tuple[Pool, Pool]], list[Tried]]:
+    """Candidates with runs for further folds, until they are well past where they were best on the first; and which."""
     last = min(given.epochs, FURTHER * max(one.epochs[one.best] for one in short))
     found: dict[Tried, list[Tried]] = {one: [] for one in short}
+    used: list[tuple[Pool, Pool]] = []
     for rest, held in folds:
-        judge = _Judge(held, given.n_classes, given.classes)
+        judge, runs = _Judge(held, given.n_classes, given.classes), dict[Tried, Tried]()
         for model in given.models:
             if same := [one for one in short if one.model is model]:
                 these = replace(given, models=[model], rates=[one.rate for one in same])
-                for one, run in zip(same, _candidates(rest, judge, same[0].belief, these, last), strict=True):
-                    found[one].append(run)
-    return [one.joined(runs) for one, runs in found.items()]
+                runs |= zip(same, _candidates(rest, judge, same[0].belief, these, clock, last), strict=True)
+        if clock.over:
+            break  # runs that were cut short say nothing of later epochs
+        used.append((rest, held))
+        for one, run in runs.items():
+            found[one].append(run)
+    return used, [one.joined(runs) for one, runs in found.items()]
 
 
 def _stacks(given: Given) -> Iterator[tuple[ModelChoice, Sequence[float]]]:
@@ -364,8 +399,10 @@ def _stacks(given: Given) -> Iterator[tuple[ModelChoice, Sequence[float]]]:
         yield from ((model, rates) for rates in ([given.rates] if together else [[rate] for rate in given.rates]))
 
 
-def _estimated(rest: Pool, tried: Sequence[Tried], given: Given) -> ModelTransition:
-    """Q from the training labels, with models of the kind and at the rate that learnt best in short time."""
+def _estimated(rest: Pool, tried: Sequence[Tried], given: Given, clock: _Clock) -> ModelTransition | None:
+    """Q from the training labels, with models of the kind that learnt best in short time; None if the time is over."""
+    if clock.over:
+        return None
     half = len(rest) // 2
     steps = max(half // given.batch_size, 1)
     few = min(max(FEW_EPOCHS, ceil(FEW_STEPS / steps)), given.epochs)
@@ -379,13 +416,18 @@ def _estimated(rest: Pool, tried: Sequence[Tried], given: Given) -> ModelTransit
     def predict(matrix: FloatArray, inside: IntArray, part: IntArray, seed: int) -> FloatArray:
         told = Belief.given(matrix, _totals(rest, given.n_classes))
         engine = _engine(rest.take(inside), quick.model, rates, told, given, few, warm_up, seed)
-        train(engine, few, [])
+        train(engine, few, [lambda engine: clock.over])
+        if clock.over:
+            raise _OutOfTimeError
         logits = engine.predict(0, engine.prepare(rest.x[torch.as_tensor(part)]))
         return logits.double().softmax(-1).mean(0).cpu().numpy()
 
     seeds = np.random.RandomState(given.seed)
     mask = to_mask(rest.labels, given.n_classes)
-    return cross_fitted(mask, predict, seeds, groups=rest.groups, rounds=given.rounds)
+    try:
+        return cross_fitted(mask, predict, seeds, groups=rest.groups, rounds=given.rounds)
+    except _OutOfTimeError:
+        return None
 
 
 def _engine(

@@ -146,6 +146,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         For ``loss="auto"``: about how many run-steps, a step of one model each, all of it may take. None is what ten
         fits of 100 epochs take, or 25,000 if that is more; less makes shorter trainings and fewer rounds of estimates.
         It counts steps and no time, so that results repeat.
+    max_time : float, optional
+        For ``loss="auto"``: seconds after which nothing further is tried, and what is best so far is fitted to all
+        samples. Results then depend on the machine: ``report`` says if time was over.
     dtype : {"float32", "float64"}
     device : str
         ``"auto"`` takes a GPU if there is one; else as torch names it. On a GPU, convolutional models of this package
@@ -172,7 +175,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Its class weights, and which pi they were made from.
     selection_ : list of dict
         After ``loss="auto"``: a row a candidate, the best first: ``model``, ``lr``, ``transition``, ``epoch``,
-        ``score`` (how likely held-out labels are), ``chosen``.
+        ``score`` (how likely held-out labels are), ``samples`` (how many these are), ``chosen``, and ``cut`` if
+        ``max_time`` was over before all was tried.
     chosen_ : dict
         After ``loss="auto"``: the settings that were chosen, as they could be given.
     temperature_ : float
@@ -184,10 +188,11 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     Notes
     -----
-    ``loss="auto"`` holds some samples out, trains candidates on the others with the likelihood of labels under Q
-    (``forward``), estimates Q with cross-fitted models if none is given (as
-    :func:`wcll.annotators.transition_with_model` does), chooses by the likelihood of held-out labels, and fits what was
-    chosen to all samples. No true label is used.
+    ``loss="auto"`` splits samples into five folds, trains candidates on all but one with the likelihood of labels under
+    Q (``forward``), estimates Q with cross-fitted models if none is given (as
+    :func:`wcll.annotators.transition_with_model` does), chooses by the likelihood of labels that models have not seen,
+    first of one fold, then between the few that are left of all, and fits what was chosen to all samples. No true
+    label is used.
     Whatever is given (``model``, ``lr``, ``weight_decay``, ``transition``, ``warm_up``) is taken as it is.
 
     Examples
@@ -233,6 +238,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         batch_size: int = 256,
         weight_decay: float | None = None,
         budget: int | None = None,
+        max_time: float | None = None,
         dtype: str = "float32",
         device: str = "auto",
         random_state: Any = None,
@@ -251,6 +257,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.batch_size = batch_size
         self.weight_decay = weight_decay
         self.budget = budget
+        self.max_time = max_time
         self.dtype = dtype
         self.device = device
         self.random_state = random_state
@@ -336,6 +343,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             warm_up=auto.Given.warm_up_of(n, self.batch_size, epochs) if self.warm_up is None else self.warm_up,
             epochs=epochs,
             rounds=rounds,
+            max_time=None if self.max_time is None else positive("max_time", self.max_time),
             classes=samples.labels.classes,
         )
         x = to_tensor(samples.features, dtype, torch.device("cpu"))
