@@ -171,13 +171,14 @@ def test_images(iris):
 
 
 def test_a_warm_up_is_told_popularity_first(iris):
-    """Counted over warm starts; and never without a loss that takes Q."""
+    """And kept from giving up classes; counted over warm starts; and never without a loss that takes Q."""
     x, _, ybar = iris
     told = {"transition": [[0, 0.8, 0.2], [0.5, 0, 0.5], [0.3, 0.7, 0]], "loss": "forward", "random_state": 0}
     whole = quick(**told, max_epochs=6, warm_up=2).fit(x, ybar)
     parts = quick(**told, max_epochs=3, warm_up=2, warm_start=True).fit(x, ybar).fit(x, ybar)
-    early = quick(**{**told, "transition": "popularity"}, max_epochs=2, warm_start=True).fit(x, ybar)
-    early.set_params(transition=told["transition"], max_epochs=4).fit(x, ybar)
+    first = {"loss": {"name": "forward", "balance": 0.3}, "transition": "popularity"}
+    early = quick(**{**told, **first}, max_epochs=2, warm_start=True).fit(x, ybar)
+    early.set_params(loss="forward", transition=told["transition"], max_epochs=4).fit(x, ybar)
     cold = quick(**told, max_epochs=6).fit(x, ybar)
     for model in (parts, early):
         np.testing.assert_array_equal(model.predict_proba(x), whole.predict_proba(x))
@@ -911,3 +912,13 @@ def test_evaluate_takes_one_label_a_sample(wood):
         model.evaluate(x, make_complementary(y, n_labels=2, random_state=0))
     with pytest.raises(NotFittedError):
         ComplementaryClassifier().evaluate(x, y)
+
+
+def test_the_papers_setting_is_a_preset(iris):
+    x, _, ybar = iris
+    named = ComplementaryClassifier("wcll", random_state=0, max_epochs=3).fit(x, ybar)
+    preset = ComplementaryClassifier(preset="paper", random_state=0, max_epochs=3).fit(x, ybar)
+    np.testing.assert_array_equal(preset.predict_proba(x), named.predict_proba(x))
+    assert ComplementaryClassifier(preset="paper")._settled().max_epochs == 100
+    with pytest.raises(InputError, match=r"preset: expected .*paper"):
+        ComplementaryClassifier(preset="papre").fit(x, ybar)
