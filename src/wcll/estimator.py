@@ -602,7 +602,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return label_free_confusion(table, self.belief_, classes=self.classes_)
 
     def report(self) -> str:
-        """What was chosen, why, how sure that is, and what was assumed: a paragraph, after ``loss="auto"``."""
+        """What was chosen, why, how sure that is, and what was assumed: a paragraph, after ``loss="auto"``.
+
+        :func:`wcll.report.model_page.model_page` makes a page of it, with all candidates and figures by class.
+        """
         check_is_fitted(self)
         if not hasattr(self, "selection_"):
             expected = "'auto', and enough samples to choose by"

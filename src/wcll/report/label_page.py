@@ -15,7 +15,8 @@ MOST_CLASSES = 30  #: beyond, bars and matrices are too small to read
 def label_page(health: LabelHealth, source: str, made: Sequence[tuple[str, str]]) -> str:
     """The page: figures of label shares and of Q, then every section; ``made`` says how it came about."""
     title = f"Label health: {source}"
-    return render("labels.html", title=title, panels=_panels(health), sections=sections(health), made=made)
+    about = "What complementary labels (“this is NOT a …”) say of themselves. No true label was used."
+    return render("labels.html", title=title, about=about, panels=_panels(health), sections=sections(health), made=made)
 
 
 def _panels(health: LabelHealth) -> list[tuple[str, str, str]]:

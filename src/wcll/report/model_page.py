@@ -1,0 +1,81 @@
+"""One self-contained page about a model that was chosen without true labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from wcll import __version__
+from wcll.estimator import ComplementaryClassifier
+from wcll.evaluation import LabelFreeConfusion
+from wcll.report.figures import share_panel, transition_panel
+from wcll.report.label_page import MOST_CLASSES
+from wcll.report.label_sections import MOST_ROWS, Section, percent
+from wcll.report.render import render
+
+ABOUT = "A classifier that was learnt from complementary labels (“this is NOT a …”). No true label was used."
+
+
+def model_page(model: ComplementaryClassifier) -> str:
+    """What :meth:`ComplementaryClassifier.report` says, with all candidates, figures by class and what they rest on.
+
+    >>> from sklearn.datasets import make_blobs
+    >>> from wcll import ComplementaryClassifier
+    >>> from wcll.labels import make_complementary
+    >>> X, y = make_blobs(300, centers=3, random_state=0)
+    >>> model = ComplementaryClassifier(budget=100, random_state=0).fit(X, make_complementary(y, random_state=0))
+    >>> page = model_page(model)                                 # Path("report.html").write_text(page)
+    """
+    model.report()  # or its error
+    made = [("versions", f"wcll {__version__}, numpy {np.__version__}")]
+    title, panels, sections = "Report of a model", _panels(model), list(_sections(model))
+    return render("labels.html", title=title, about=ABOUT, panels=panels, sections=sections, made=made)
+
+
+def _panels(model: ComplementaryClassifier) -> list[tuple[str, str, str]]:
+    """Figures with their titles and captions."""
+    names, totals = [str(name) for name in model.classes_], model.label_totals_
+    if len(names) > MOST_CLASSES:
+        return []
+    limit = "The dashed line is the most that uniform labels allow; classes beyond it are marked."
+    shares = (totals / totals.sum()).tolist()
+    caption = "Rows are true classes, columns labels in the same order; darker is more."
+    return [
+        ("Share of each label", limit, share_panel("share of each label", shares, names, 1 / (len(names) - 1))),
+        ("Q, as it was believed", caption, transition_panel("Q", model.transition_, names)),
+    ]
+
+
+def _sections(model: ComplementaryClassifier) -> Iterator[Section]:
+    heads = ("model", "rate", "epochs", "told", "log-likelihood", "samples", "")
+    rows = tuple(
+        (
+            str(row["model"]),
+            f"{row['lr']:g}",
+            str(row["epoch"]),
+            str(row["transition"]),
+            f"{row['score']:.4f}",
+            str(row["samples"]),
+            "chosen" if row["chosen"] else "",
+        )
+        for row in model.selection_
+    )
+    yield Section("What was chosen, and why", tuple(model.report().splitlines()), heads, rows, ("model", "told", ""))
+    estimate = getattr(model, "estimate_", None)
+    if estimate is None:
+        line = "Not estimated here: evaluate(X, y) does it with labels that were not trained on, one a sample."
+        yield Section("How good it is", (line,))
+    else:
+        yield _estimated(estimate)
+
+
+def _estimated(estimate: LabelFreeConfusion) -> Section:
+    about = f"From {estimate.n} complementary labels of samples that models had not seen; 95 % intervals."
+    checked = f"Q {'is ' if estimate.check.contradicted else ''}{estimate.check}."
+    rows = [
+        (name, percent(one.value), percent(one.low), percent(one.high), one.verdict)
+        for name, one in estimate.figures.items()
+    ]
+    heads = ("figure", "estimate", "from", "to", "verdict")
+    return Section("How good it is", (about, checked), heads, tuple(rows[:MOST_ROWS]), ("figure", "verdict"))
