@@ -174,10 +174,10 @@ def test_groups_stay_on_one_side(blobs):
     groups = np.arange(len(x)) // 5
     pool = auto.Pool(torch.as_tensor(x), ybar, np.ones(len(x)), groups)
     for rest, held in auto.split(pool, 0):
-        assert not set(rest.groups) & set(held.groups)
+        assert not set(groups[rest]) & set(groups[held])
         assert len(rest) + len(held) == len(x)
         assert abs(len(held) - 0.2 * len(x)) < 10
-    assert sum(len(held) for _, held in auto.split(pool, 0)) == len(x)
+    assert sorted(np.concatenate([held for _, held in auto.split(pool, 0)])) == list(range(len(x)))
     names = np.array([f"patient {g}" for g in groups])
     one, two = quick().fit(x, ybar, groups=names), quick().fit(x, ybar, groups=groups)
     assert one.n_iter_ >= 1
@@ -284,3 +284,12 @@ def test_a_choice_that_time_cuts_short_says_so(blobs, seconds):
 def test_a_time_is_a_positive_number(blobs):
     with pytest.raises(InputError, match="max_time: expected a number above 0, got 0"):
         ComplementaryClassifier(max_time=0).fit(blobs[0], blobs[2])
+
+
+def test_of_many_samples_a_limited_number_is_held_out():
+    n = 30_000
+    pool = auto.Pool(torch.zeros(n, 1), np.zeros(n, dtype=np.int64), np.ones(n))
+    folds = auto.split(pool, 0)
+    assert len(folds) == auto.FOLDS
+    assert sum(len(held) for _, held in folds) <= auto.MOST_HELD_OUT
+    assert all(len(rest) + len(held) == n for rest, held in folds)

@@ -97,12 +97,6 @@ class Pool:
         groups = None if self.groups is None else self.groups[rows]
         return Pool(self.x[torch.as_tensor(rows)], self.labels[rows], self.weight[rows], groups)
 
-    @staticmethod
-    def joined(parts: Sequence[Pool]) -> Pool:
-        """All samples of several, without their groups."""
-        labels, weight = (np.concatenate([getattr(one, name) for one in parts]) for name in ("labels", "weight"))
-        return Pool(torch.cat([one.x for one in parts]), labels, weight)
-
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -218,8 +212,8 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
        labels, and an estimate of accuracy. All of it is of models that have not seen these labels.
     """
     clock = _Clock(given.max_time)
-    (rest, held), *further = split(pool, given.seed)
-    first = _Judge(held, given.n_classes, given.classes)
+    (rows, part), *further = split(pool, given.seed)
+    rest, first = pool.take(rows), _Judge(pool.take(part), given.n_classes, given.classes)
     told = EARLY if given.transition is None else given.transition
     belief = Belief.of(told, _totals(rest, given.n_classes))
     tried = list(_candidates(rest, first, belief, given, clock))
@@ -236,8 +230,8 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
             if not second.behind(chosen):
                 chosen, told = second, found
     short = _short_list(tried, chosen)
-    used, finalists = _on_further(further, short, given, clock)
-    judge = _Judge(Pool.joined([held, *(part for _, part in used)]), given.n_classes, given.classes)
+    parts, finalists = _on_further(pool, further, short, given, clock)
+    judge = _Judge(pool.take(np.concatenate([part, *parts])), given.n_classes, given.classes)
     chosen = min(finalists, key=lambda one: one.score)
     say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]} of {len(judge.held)} held-out samples")
     logits = chosen.logits[chosen.best]
@@ -281,8 +275,8 @@ def in_words(
     return "\n".join(lines)
 
 
-def split(pool: Pool, seed: int) -> list[tuple[Pool, Pool]]:
-    """What is trained on and what choices are made by, fold by fold; groups stay on one side."""
+def split(pool: Pool, seed: int) -> list[tuple[IntArray, IntArray]]:
+    """Which samples are trained on and which choices are made by, fold by fold; groups stay on one side."""
     wanted = max(FOLDS, ceil(FOLDS * len(pool) / MOST_HELD_OUT))
     if pool.groups is None:
         parts = KFold(wanted, shuffle=True, random_state=seed).split(pool.labels)
@@ -291,7 +285,7 @@ def split(pool: Pool, seed: int) -> list[tuple[Pool, Pool]]:
             raise InputError("groups", f"at least {LEAST_GROUPS} groups, for splits", found)
         kind = GroupKFold(min(wanted, found), shuffle=True, random_state=seed)
         parts = kind.split(pool.labels, groups=pool.groups)
-    return [(pool.take(rest), pool.take(held)) for rest, held in islice(parts, FOLDS)]
+    return list(islice(parts, FOLDS))
 
 
 class _Judge:
@@ -373,24 +367,25 @@ def _short_list(tried: Sequence[Tried], best: Tried) -> list[Tried]:
 
 
 def _on_further(
-    folds: Sequence[tuple[Pool, Pool]], short: Sequence[Tried], given: Given, clock: _Clock
-) -> tuple[list[tuple[Pool, Pool]], list[Tried]]:
-    """Candidates with runs for further folds, until they are well past where they were best on the first; and which."""
+    pool: Pool, folds: Sequence[tuple[IntArray, IntArray]], short: Sequence[Tried], given: Given, clock: _Clock
+) -> tuple[list[IntArray], list[Tried]]:
+    """What was held out, and candidates with runs for it, until well past where they were best on the first."""
     last = min(given.epochs, FURTHER * max(one.epochs[one.best] for one in short))
     found: dict[Tried, list[Tried]] = {one: [] for one in short}
-    used: list[tuple[Pool, Pool]] = []
-    for rest, held in folds:
-        judge, runs = _Judge(held, given.n_classes, given.classes), dict[Tried, Tried]()
+    parts: list[IntArray] = []
+    for rows, part in folds:
+        rest, judge = pool.take(rows), _Judge(pool.take(part), given.n_classes, given.classes)
+        runs: dict[Tried, Tried] = {}
         for model in given.models:
             if same := [one for one in short if one.model is model]:
                 these = replace(given, models=[model], rates=[one.rate for one in same])
                 runs |= zip(same, _candidates(rest, judge, same[0].belief, these, clock, last), strict=True)
         if clock.over:
             break  # runs that were cut short say nothing of later epochs
-        used.append((rest, held))
+        parts.append(part)
         for one, run in runs.items():
             found[one].append(run)
-    return used, [one.joined(runs) for one, runs in found.items()]
+    return parts, [one.joined(runs) for one, runs in found.items()]
 
 
 def _stacks(given: Given) -> Iterator[tuple[ModelChoice, Sequence[float]]]:
