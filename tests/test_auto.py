@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -129,6 +130,23 @@ def test_several_labels(blobs):
     assert (model.predict(x) == y).mean() > 0.9
     assert model.estimate_ is None
     assert "accuracy is estimated" not in model.report()
+
+
+def test_other_class_shares_at_the_temperature(blobs, chosen):
+    """Temperature first, then the shift: its prior is the mean of the probabilities that it gives."""
+    x, _, _ = blobs
+    before, scores = chosen.predict_proba(x), chosen.decision_function(x)
+    np.testing.assert_allclose(chosen.prior_, before.mean(axis=0), rtol=1e-5)
+    target = np.arange(1.0, K + 1) / np.arange(1.0, K + 1).sum()
+    moved = copy.copy(chosen).set_params(target_prior=target)
+    expected = before * target / chosen.prior_
+    np.testing.assert_allclose(moved.predict_proba(x), expected / expected.sum(axis=1, keepdims=True), rtol=1e-9)
+    shift = np.log(target) - np.log(chosen.prior_)
+    np.testing.assert_allclose(moved.decision_function(x), scores + chosen.temperature_ * shift, rtol=1e-9, atol=1e-9)
+    assert (
+        "Predictions are for given class shares; the estimate is for those of the training samples." in moved.report()
+    )
+    assert "Predictions are for" not in chosen.report()
 
 
 def test_saved_and_loaded(blobs, chosen, tmp_path):

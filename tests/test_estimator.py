@@ -757,6 +757,17 @@ def with_value(value):
         (lambda: quick(weights="atuo").fit(X, Y), "weights: expected one of .* did you mean 'auto'"),
         (lambda: quick(weights=[1.0, 2.0]).fit(X, Y), r"weights: expected shape \(3,\)"),
         (lambda: quick("scarce", weights=[1.0, 1.0, 2.0]).fit(X, Y), "weight: expected none for loss 'scarce'"),
+        (lambda: quick(target_prior="balance").fit(X, Y), "target_prior: expected one of 'balanced', got 'balance'; did you mean"),
+        (lambda: quick(target_prior=[0.5, 0.5]).fit(X, Y), r"target_prior: expected shape \(3,\)"),
+        (lambda: quick(target_prior=[0.5, 0.5, 0.5]).fit(X, Y), "target_prior: expected probabilities that sum to 1, got a sum of 1.5"),
+        (lambda: quick(target_prior=[0.5, 0.5, 0.0]).fit(X, Y), "target_prior: expected shares above 0, got 0 for class 2"),
+        (lambda: quick(target_prior=[1.5, -0.5, 0.0]).fit(X, Y), "target_prior: expected no negative weight"),
+        (lambda: quick(target_prior={"a": 1}).fit(X, Y), "target_prior: expected numbers, got dict"),
+        (lambda: quick("auto", target_prior=[0.5, 0.5]).fit(np.repeat(X, 9, 0), np.repeat(Y, 9)), "target_prior: expected shape"),
+        (lambda: quick("pc", target_prior="balanced").fit(X, Y), "target_prior: expected None for loss 'pc', which learns scores"),
+        (lambda: quick("op").fit(X, Y).set_params(target_prior="balanced").predict(X), "target_prior: expected None for a model that learnt no"),
+        (lambda: quick().fit(X, Y).set_params(target_prior="even").predict(X), "target_prior: expected one of 'balanced'"),
+        (lambda: quick().fit(X, Y).as_trained([[0.5, 0.5]]), r"probabilities: expected shape \(1, 3\)"),
         (lambda: quick(transition="inverse").fit(X, Y), "transition: expected one of .* did you mean 'inverse-size'"),
         (lambda: quick(transition=np.ones((3, 3))).fit(X, Y), "transition: expected rows that sum to 1"),
         (lambda: quick(lr="a").fit(X, Y), "lr: expected a number above 0, got a"),
@@ -856,6 +867,111 @@ def test_scores_are_not_probabilities(loss):
         model.predict_proba(X)
     assert "learns scores, not class probabilities" in str(caught.value.__cause__)
     assert model.decision_function(X).shape == (12, 3)
+
+
+# --- class shares that predictions are for ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Two rare classes of four that overlap: 6000 samples of given class shares, in float64."""
+
+    def draw(shares, seed):
+        rng = np.random.default_rng(seed)
+        y = rng.choice(4, 6000, p=shares)
+        centres = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.6], [0.0, -1.6]])
+        return rng.normal(centres[y], 0.9), y
+
+    x, y = draw([0.45, 0.4, 0.1, 0.05], 0)
+    return x, y, make_complementary(y, random_state=1), draw
+
+
+def fitted(x, ybar, **options):
+    return quick(lr=0.02, dtype="float64", max_epochs=40, **options).fit(x, ybar)
+
+
+def test_predictions_for_other_class_shares(rare):
+    x, y, ybar, draw = rare
+    plain = fitted(x, ybar)
+    assert np.abs(plain.prior_ - np.bincount(y) / len(y)).max() < 0.03  # from the model, told no class share
+    np.testing.assert_allclose(plain.prior_, plain.predict_proba(x).mean(axis=0), rtol=1e-12)
+    target = np.array([0.1, 0.2, 0.3, 0.4])
+    moved = fitted(x, ybar, target_prior=target)
+    expected = plain.predict_proba(x) * target / plain.prior_
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(moved.predict_proba(x), expected, rtol=1e-9)
+    np.testing.assert_array_equal(moved.predict(x), expected.argmax(axis=1))
+    np.testing.assert_array_equal(moved.decision_function(x).argmax(axis=1), expected.argmax(axis=1))
+    np.testing.assert_allclose(moved.as_trained(moved.predict_proba(x)), plain.predict_proba(x), rtol=1e-9)
+    np.testing.assert_allclose(moved.history_[-1]["loss"], plain.history_[-1]["loss"], rtol=0)  # training is the same
+    for shares in (target, np.full(4, 0.25)):
+        there, truth = draw(shares, 2)
+        plain.set_params(target_prior=None)
+        before = (plain.predict(there) == truth).mean()
+        plain.set_params(target_prior=shares)  # after fit, too
+        assert (plain.predict(there) == truth).mean() > before + 0.03
+    assert fitted(x, ybar, target_prior="balanced").score(x, ybar) < fitted(x, ybar).score(x, ybar)
+
+
+def test_two_classes_for_other_class_shares():
+    rng = np.random.default_rng(0)
+    y = rng.choice(2, 1000, p=[0.9, 0.1])
+    x = rng.normal(y[:, None] * 1.5, 1.0, (1000, 1))
+    model = quick(target_prior="balanced").fit(x, 1 - y)
+    np.testing.assert_array_equal(model.decision_function(x) > 0, model.predict(x) == 1)
+    np.testing.assert_array_equal(model.predict_proba(x)[:, 1] > 0.5, model.predict(x) == 1)
+    assert (model.predict(x) == 1).mean() > 2 * (model.set_params(target_prior=None).predict(x) == 1).mean()
+
+
+def test_class_shares_are_kept(rare, tmp_path):
+    x, _, ybar, _ = rare
+    model = fitted(x, ybar, target_prior=np.array([0.4, 0.3, 0.2, 0.1]))
+    model.save(tmp_path / "m")
+    loaded = ComplementaryClassifier.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict_proba(x), model.predict_proba(x))
+    np.testing.assert_array_equal(loaded.prior_, model.prior_)
+    assert loaded.target_prior == [0.4, 0.3, 0.2, 0.1]
+    assert clone(model).get_params()["target_prior"].tolist() == loaded.target_prior
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(x), model.predict(x))
+    assert not hasattr(model.set_params(loss="pc", target_prior=None, max_epochs=1).fit(x, ybar), "prior_")
+    model.save(tmp_path / "m")
+    with pytest.raises(InputError, match="target_prior: expected None for a model that learnt no class probabilities"):
+        ComplementaryClassifier.load(tmp_path / "m").set_params(target_prior="balanced").predict(x)
+
+
+def test_class_shares_of_weights_parts_and_warm_starts(rare):
+    x, y, ybar, _ = rare
+    weight = np.where(y == 3, 4.0, 1.0)
+    heavy = quick(lr=0.02, max_epochs=40).fit(x, ybar, sample_weight=weight)
+    np.testing.assert_allclose(heavy.prior_, np.average(heavy.predict_proba(x), axis=0, weights=weight), rtol=1e-6)
+    assert heavy.prior_[3] > 0.12
+    first, second = slice(0, 4000), slice(4000, 6000)
+    parts = quick(lr=0.02).partial_fit(x[first], ybar[first], classes=range(4))
+    before = parts.prior_
+    parts.partial_fit(x[second], ybar[second])
+    expected = before * 2 / 3 + parts.predict_proba(x[second]).mean(axis=0) / 3
+    np.testing.assert_allclose(parts.prior_, expected, rtol=1e-6)
+    parts.set_params(warm_start=True, max_epochs=2).fit(x, ybar)
+    np.testing.assert_allclose(parts.prior_, parts.predict_proba(x).mean(axis=0), rtol=1e-6)
+
+
+def test_a_callback_sees_the_class_shares_of_its_epoch(rare):
+    x, _, ybar, _ = rare
+    seen = []
+    options = {"lr": 0.02, "max_epochs": 2, "target_prior": "balanced"}
+    quick(**options, callbacks=[lambda end: seen.append(end.classifier())]).fit(x, ybar)
+    np.testing.assert_array_equal(seen[1].predict_proba(x), quick(**options).fit(x, ybar).predict_proba(x))
+    np.testing.assert_allclose(seen[0].as_trained(seen[0].predict_proba(x)).mean(axis=0), seen[0].prior_, rtol=1e-6)
+
+
+def test_labels_judge_probabilities_for_their_own_class_shares(rare):
+    """A target changes what is predicted, and not how likely labels are."""
+    x, _, ybar, _ = rare
+    model = fitted(x, ybar)
+    before = log_likelihood_scorer(model, x, ybar)
+    model.set_params(target_prior=[0.05, 0.05, 0.3, 0.6])
+    np.testing.assert_allclose(log_likelihood_scorer(model, x, ybar), before, rtol=1e-9)
+    assert complementary_log_likelihood(ybar, model.predict_proba(x), model.transition_)[0] < before - 0.01
 
 
 # --- evaluate ---------------------------------------------------------------------------------------------------------

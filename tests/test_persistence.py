@@ -55,6 +55,15 @@ HEADER: dict[str, Any] = {
 }
 
 
+#: And what was added since to predict by.
+NEWER = {
+    **HEADER,
+    "settings": {**HEADER["settings"], "target_prior": [0.2, 0.3, 0.5]},
+    "prior": [0.5, 0.3, 0.2],
+    "temperature": 1.5,
+}
+
+
 def write(path, header=HEADER, tensors=WEIGHT):
     """A model file with a digest that is right, whatever it holds."""
     text = header if isinstance(header, str) else json.dumps(header, sort_keys=True)
@@ -67,9 +76,9 @@ def write(path, header=HEADER, tensors=WEIGHT):
     return path
 
 
-def changed(path: tuple[Any, ...], change: Any) -> dict[str, Any]:
+def changed(path: tuple[Any, ...], change: Any, header: dict[str, Any] = HEADER) -> dict[str, Any]:
     """The header with one entry changed, or removed (``...``)."""
-    header = copy.deepcopy(HEADER)
+    header = copy.deepcopy(header)
     place: Any = header
     for key in path[:-1]:
         place = place[key]
@@ -100,11 +109,11 @@ def refused(path, match="expected"):
     assert len(str(caught.value)) < 5000
 
 
-@pytest.mark.parametrize("place", list(entries(HEADER)), ids=lambda place: ".".join(map(str, place)))
+@pytest.mark.parametrize("place", list(entries(NEWER)), ids=lambda place: ".".join(map(str, place)))
 def test_any_header_loads_and_predicts_or_is_one_line(place, tmp_path):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for change in SILLY:
-        path = write(tmp_path / "m", changed(place, change))
+        path = write(tmp_path / "m", changed(place, change, NEWER))
         try:
             model = ComplementaryClassifier.load(path)
         except InputError:
@@ -158,12 +167,19 @@ def test_tensors_that_are_not_the_models(tensors, message, tmp_path):
         (("input_shape",), [10**12], "model: expected at most .* which is free"),
         (("fitted", "model"), {"name": "mlp", "hidden": 10**12}, "model: expected at most .* which is free"),
         (("feature_names",), ["u"], "feature_names: expected names of 3 columns, or none, got 1 entries"),
+        (("prior",), [0.5, 0.5], r"prior: expected shape \(3,\)"),
+        (("prior", 0), 1.5, "prior: expected probabilities that sum to 1"),
+        (("prior",), None, "target_prior: expected None for a model that learnt no class probabilities, or was saved"),
+        (("settings", "target_prior"), "even", "target_prior: expected one of 'balanced'"),
         (("settings", "lrr"), 1, "settings: expected one of .* did you mean 'lr'"),
         (("settings", "random_state"), "x", "random_state: expected an integer"),
     ],
 )
 def test_what_is_wrong_is_said(place, change, message, tmp_path):
-    refused(write(tmp_path / "m", changed(place, change)), f"path: expected a model that can be used, got .*{message}")
+    refused(
+        write(tmp_path / "m", changed(place, change, NEWER)),
+        f"path: expected a model that can be used, got .*{message}",
+    )
 
 
 def test_files_of_the_first_versions_load(tmp_path):

@@ -110,5 +110,7 @@ def _checked(estimator: ComplementaryClassifier | None) -> ComplementaryClassifi
     if not isinstance(name, str) or "transition" not in LOSSES[name].context:
         takes = [loss for loss, spec in LOSSES.items() if spec.context.get("transition")]
         raise InputError("estimator", f"one whose loss takes Q, such as {' or '.join(map(repr, takes))}", repr(name))
-    copied: ComplementaryClassifier = clone(estimator)
+    copied: ComplementaryClassifier = clone(estimator).set_params(
+        target_prior=None
+    )  # labels are of the training shares
     return copied

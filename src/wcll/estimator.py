@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -29,6 +30,7 @@ from wcll.checks import (
     InputTypeError,
     IntArray,
     choice,
+    finite_array,
     non_negative,
     positive,
     sample_weights,
@@ -37,11 +39,12 @@ from wcll.checks import (
 from wcll.errors import LabelWarning
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_accuracy, label_free_confusion
 from wcll.evaluation.label_free import warn_of_contradiction
-from wcll.inputs import Samples, check_features, check_groups, check_labels, seed_of, to_tensor
+from wcll.inputs import Samples, check_features, check_groups, check_labels, check_target_prior, seed_of, to_tensor
 from wcll.labels import Belief
 from wcll.labels.alarms import check_samples, doubts
 from wcll.labels.families import EARLY
 from wcll.labels.statistics import label_totals, observed_marginal
+from wcll.labels.transition import normalised
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
 from wcll.models import (
@@ -78,6 +81,7 @@ class FitEpoch:
     seconds: float
     _model: ComplementaryClassifier
     _engine: Engine
+    _samples: Samples
 
     def classifier(self) -> ComplementaryClassifier:
         """The classifier as it is now, to predict with, to score or to save; training goes on without it."""
@@ -87,11 +91,14 @@ class FitEpoch:
         for name in ("classes_", "label_totals_", "belief_", "history_"):
             setattr(taken, name, copy.deepcopy(getattr(taken, name)))
         taken.transition_, taken.weights_ = taken.belief_.transition, taken.belief_.weights
-        return taken._taken_from(self._engine, copied=True)
+        return taken._taken_from(self._engine, self._samples, copied=True)
 
 
 Callback = Callable[[FitEpoch], bool | None]
 
+#: What only some fits leave.
+SOMETIMES = ("image_shape_", "image_bytes_", "feature_names_in_", "chosen_", "selection_", "estimate_", "prior_")
+AT_ONCE = 4096  #: training samples whose probabilities are added up together
 #: What is taken where a user names a loss and nothing else: the paper's setting.
 PAPER: dict[str, Any] = {"model": "linear", "lr": 5e-4, "max_epochs": 100, "weight_decay": 1e-4, "warm_up": 0}
 
@@ -139,7 +146,13 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ``loss="auto"`` four, or 300 steps if that is more.
     weights : None, "auto", str or array of shape (k,)
         Class weights: ``"auto"`` is Eq. 13 from the recovered pi for the loss ``wcll``, none for others; or
-        ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own.
+        ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own. They are for samples that were kept or
+        dropped by their label; a Q corrects the choice of labels already, and both together correct twice.
+    target_prior : None, "balanced" or array of shape (k,)
+        How frequent classes are where predictions are for: as among the training samples, all alike, or your own
+        shares, in the order of classes. Predictions are moved from ``prior_`` to it; training is not touched, so it may
+        be set after ``fit``, too. Rare classes gain recall by it and others lose; accuracy on samples like those of
+        training can only fall, if the model is right.
     lr, max_epochs, weight_decay : optional
         Adam with L2 decay. None is the paper's 5e-4, 100 epochs and 1e-4; for ``loss="auto"`` the rate is chosen among
         5e-4, 2e-3 and 1e-2, and the number of epochs up to 60, or 1500 steps if that is more (``max_epochs`` says up to
@@ -184,6 +197,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         After ``loss="auto"``: the settings that were chosen, as they could be given.
     temperature_ : float
         By which ``predict_proba`` divides logits: 1, or after ``loss="auto"`` what makes held-out labels likeliest.
+    prior_ : array of shape (k,)
+        The class shares of the training samples as the model tells them: the mean of its probabilities, with sample
+        weights, over calls of ``partial_fit`` that of all parts; only for losses that learn probabilities.
     estimate_ : LabelFreeConfusion or None
         After ``loss="auto"``: how good the chosen model was on labels that it had not seen, as :meth:`evaluate` would
         say it; None where samples have several labels.
@@ -223,6 +239,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     weight_decay: Any
     warm_up: Any
     temperature_: float
+    prior_: FloatArray
     selection_: list[dict[str, Any]]
     chosen_: dict[str, Any]
     estimate_: LabelFreeConfusion | None
@@ -237,6 +254,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         transition: str | ArrayLike | None = None,
         warm_up: int | None = None,
         weights: str | ArrayLike | None = "auto",
+        target_prior: str | ArrayLike | None = None,
         lr: float | None = None,
         max_epochs: int | None = None,
         batch_size: int = 256,
@@ -257,6 +275,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.transition = transition
         self.warm_up = warm_up
         self.weights = weights
+        self.target_prior = target_prior
         self.lr = lr
         self.max_epochs = max_epochs
         self.batch_size = batch_size
@@ -361,10 +380,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         told.selection_, told.estimate_ = found.table(), found.estimate
         before = getattr(self, "network_", None)
         try:
-            told._learn(X, y, sample_weight, self.classes, found.epoch, part=False)
+            told._learn(X, y, sample_weight, self.classes, found.epoch, part=False, temperature=found.temperature)
         finally:
             if getattr(told, "network_", None) is not before:
-                told.temperature_ = found.temperature
                 self._become(told)
         return self
 
@@ -390,7 +408,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 setattr(new, name, value)
         return new
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, epochs: int, *, part: bool) -> Self:
+    def _learn(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, epochs: int, *, part: bool, temperature: float = 1.0
+    ) -> Self:
         """Learn on a copy that takes this one's place once an epoch is over: what fails before changes nothing."""
         go_on = hasattr(self, "network_") and (part or self.warm_start)
         new = self._settled()
@@ -398,6 +418,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         samples = new._check_samples(X, y, sample_weight, self.classes_ if go_on else classes, go_on, part)
         one_each = samples.split() if samples.labels.mask is not None and not spec.several else samples
         new._start(one_each, spec, go_on, part)
+        if not go_on:
+            new.temperature_ = temperature
         if not part:  # the parts of a stream may be the same labels again
             new._warn_of(samples)
         samples = one_each
@@ -411,16 +433,16 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 engine.epoch = self.n_iter_
             begun = engine.epoch
             try:
-                new._train(engine, begun + epochs, threads)
+                new._train(engine, samples, begun + epochs, threads)
             finally:
                 if engine.epoch > begun:
-                    self._become(new._taken_from(engine))
+                    self._become(new._taken_from(engine, samples))
         return self
 
     def _become(self, new: ComplementaryClassifier) -> None:
         """Take what another has learned; settings, and what callbacks may have set, stay."""
         settings = self.get_params(deep=False)
-        for name in ("image_shape_", "image_bytes_", "feature_names_in_", "chosen_", "selection_", "estimate_"):
+        for name in SOMETIMES:
             self.__dict__.pop(name, None)
         self.__dict__.update({name: value for name, value in new.__dict__.items() if name not in settings})
 
@@ -430,6 +452,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if len(labels) != len(features):
             raise InputError("y", f"{len(features)} labels, one for each sample of X", len(labels))
         weight, n_classes = sample_weights(sample_weight, len(features)), len(labels.classes)
+        check_target_prior(self.target_prior, n_classes)
         if not part:  # parts of a stream may well have few samples, or one label only
             if len(features) < n_classes:
                 got = f"n_samples = {len(features)}"
@@ -442,7 +465,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if not go_on:
             self.seed_, self.classes_ = seed_of(self.random_state), samples.labels.classes
         self.history_ = [*self.history_] if go_on else []
-        self.temperature_ = self.temperature_ if go_on else 1.0
+        if not (go_on and part):
+            self.__dict__.pop("prior_", None)  # of an earlier fit
         self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link}
         totals = label_totals(samples.labels.values, len(self.classes_), samples.weight)
         self.label_totals_ = totals + (self.label_totals_ if part and go_on else 0.0)
@@ -511,20 +535,32 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         assert belief.totals is not None
         return weights_of_marginal(scheme, marginal, float(belief.totals.sum()), pi=pi)
 
-    def _taken_from(self, engine: Engine, *, copied: bool = False) -> Self:
+    def _taken_from(self, engine: Engine, samples: Samples, *, copied: bool = False) -> Self:
         """This classifier with what an engine has learned; a copy of it, if training goes on."""
         network = engine.export(0)
         self.network_, self.n_iter_ = copy.deepcopy(network) if copied else network, engine.epoch
         self.state_ = {name: tensor.clone() for name, tensor in engine.state().items()}
+        if self.fitted_["link"] == "softmax":
+            self.prior_ = self._class_shares(samples)
         return self
 
-    def _train(self, engine: Engine, epochs: int, threads: int) -> None:
+    def _class_shares(self, samples: Samples) -> FloatArray:
+        """The mean of the model's probabilities over these samples, and those of earlier parts of a stream."""
+        totals, weight = np.zeros(len(self.classes_)), samples.weight
+        for i in range(0, len(weight), AT_ONCE):
+            logits = self._outputs(samples.features[i : i + AT_ONCE]) / self.temperature_
+            totals += weight[i : i + AT_ONCE] @ logits.softmax(-1).cpu().numpy()
+        if hasattr(self, "prior_"):
+            totals += self.prior_ * (self.label_totals_.sum() - weight.sum())
+        return normalised(totals)
+
+    def _train(self, engine: Engine, samples: Samples, epochs: int, threads: int) -> None:
         start = time.perf_counter()
 
         def record(engine: Engine) -> bool:
             nonlocal start
             loss = float(engine.mean_losses(0))  # a GPU is waited for here, so the time is the epoch's
-            end = FitEpoch(engine.epoch, loss, time.perf_counter() - start, self, engine)
+            end = FitEpoch(engine.epoch, loss, time.perf_counter() - start, self, engine, samples)
             self.history_.append({"epoch": end.epoch, "loss": end.loss, "seconds": end.seconds})
             if self.verbose and end.epoch % self.verbose == 0:
                 print(f"epoch {end.epoch}: loss {end.loss:.4f}", flush=True)
@@ -541,16 +577,34 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _logits(self, X: Any) -> torch.Tensor:
         check_is_fitted(self)
-        features = check_features(self, X, reset=False)
+        return self._outputs(check_features(self, X, reset=False))
+
+    def _outputs(self, features: NDArray[Any]) -> torch.Tensor:
+        """The network's own, as it was trained."""
         dtype, device = dtype_and_device(self.fitted_["dtype"], self.device)
         network = self.network_.to(device)
         turn = alone if network.family is Family.OWN else nullcontext  # what it draws is not of a fit's stream
         with torch_threads(1 if network.family.small else None), turn():
             return predict_logits(network, to_tensor(features, dtype, device), precise=True)[0].double()
 
+    def _shift(self) -> FloatArray | None:
+        """What the logarithms of probabilities change by for ``target_prior``: log target - log prior; or nothing."""
+        target = check_target_prior(self.target_prior, len(self.classes_))
+        if target is None:
+            return None
+        if not hasattr(self, "prior_"):
+            expected = "None for a model that learnt no class probabilities, or was saved before their mean was kept"
+            raise InputError("target_prior", expected, repr(self.target_prior))
+        return np.log(target) - np.log(np.maximum(self.prior_, np.finfo(np.float64).tiny))
+
+    def _scores(self, X: Any) -> torch.Tensor:
+        """Outputs for the class shares that predictions are for; over the temperature, logarithms of probabilities."""
+        logits, shift = self._logits(X), self._shift()
+        return logits if shift is None else logits + self.temperature_ * torch.as_tensor(shift, device=logits.device)
+
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of each sample."""
-        index = self._logits(X).argmax(-1).cpu().numpy()
+        """The likeliest class of each sample, were classes as frequent as ``target_prior`` says."""
+        index = self._scores(X).argmax(-1).cpu().numpy()
         names: NDArray[Any] = self.classes_[index]
         return names
 
@@ -558,15 +612,29 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities, shape (n, k); only for losses that learn them.
 
-        They are those of the training samples' class shares. After ``loss="auto"`` their temperature is the one that
-        makes held-out complementary labels likeliest under ``belief_``, before the model was fitted to these as well.
+        They are calibrated to complementary labels under ``belief_``, for the training samples' class shares or those
+        of ``target_prior``: after ``loss="auto"`` their temperature is the one that makes held-out labels likeliest,
+        before the model was fitted to these as well; else it is 1, and what training reached is all.
         """
-        proba: FloatArray = (self._logits(X) / self.temperature_).softmax(-1).cpu().numpy()
+        proba: FloatArray = (self._scores(X) / self.temperature_).softmax(-1).cpu().numpy()
         return proba
+
+    def as_trained(self, probabilities: ArrayLike) -> FloatArray:
+        """What :meth:`predict_proba` gives, moved back to the class shares of the training samples.
+
+        Complementary labels like those of training judge these and no others.
+        """
+        check_is_fitted(self)
+        found = finite_array("probabilities", probabilities, (len(np.atleast_1d(probabilities)), len(self.classes_)))
+        shift = self._shift()
+        if shift is None:
+            return found
+        back: FloatArray = softmax(np.log(np.maximum(found, np.finfo(np.float64).tiny)) - shift, axis=1)
+        return back
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores, shape (n, k); for two classes the difference of the second and the first, shape (n,)."""
-        scores: FloatArray = self._logits(X).cpu().numpy()
+        scores: FloatArray = self._scores(X).cpu().numpy()
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
@@ -574,14 +642,15 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
         Plain accuracy against complementary labels would reward the worst model. Do not compare different
         ``transition`` by it: each would be judged under its own assumption. For true labels use
-        ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``.
+        ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``. With a ``target_prior`` these predictions are
+        judged as they are, on samples like those of ``y``, where others would be right more often.
 
         Labels that contradict Q make it meaningless, which a :class:`wcll.LabelWarning` says; with predictions,
         held-out labels show more wrong Qs than label counts do in ``fit``. That nothing is said does not mean that Q is
         right: some wrong Qs no label can show. Labels that the model has learnt by heart
         may contradict even a Q that is right.
         """
-        predicted, labels = self._logits(X).argmax(-1).cpu().numpy(), self.encode(y)
+        predicted, labels = self._scores(X).argmax(-1).cpu().numpy(), self.encode(y)
         score = label_free_accuracy(labels, predicted, self.transition_, sample_weight=sample_weight)[0]
         warn_of_contradiction(labels, predicted, self.belief_, self.classes_, weight=sample_weight)
         return score
@@ -592,9 +661,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Each figure has a 95 % interval and a verdict, and rests on ``belief_``; whether the labels contradict that is
         said as well. "Ok" needs a Q that was measured (``transition_from_pairs``, ``transition_from_repeated``): no
         label can confirm one that is assumed, and figures that rest on it "can't be checked". One label a sample:
-        several of one sample are no independent witnesses. ``print`` shows all.
+        several of one sample are no independent witnesses. ``print`` shows all. Accuracy is that on samples like those
+        of ``y``, whatever ``target_prior`` says.
         """
-        predicted, labels = self._logits(X).argmax(-1).cpu().numpy(), self.encode(y)
+        predicted, labels = self._scores(X).argmax(-1).cpu().numpy(), self.encode(y)
         if labels.ndim == 2:
             expected, several = "one label a sample", "a mask, or several of a sample"
             raise InputError("y", expected, several, "take one of each sample; score takes sets")
@@ -610,7 +680,11 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if not hasattr(self, "selection_"):
             expected = "'auto', and enough samples to choose by"
             raise InputError("loss", expected, repr(self.loss), "belief_ says what was assumed of labels")
-        return auto.in_words(self.selection_, self.belief_, getattr(self, "estimate_", None), self.temperature_)
+        words = auto.in_words(self.selection_, self.belief_, getattr(self, "estimate_", None), self.temperature_)
+        if self.target_prior is None:
+            return words
+        asked = "balanced" if isinstance(self.target_prior, str) else "given"
+        return f"{words}\nPredictions are for {asked} class shares; the estimate is for those of the training samples."
 
     def encode(self, y: Any) -> IntArray | BoolArray:
         """Complementary labels as class indices, or as a mask."""
@@ -638,6 +712,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             "label_totals": self.label_totals_.tolist(),
             "history": self.history_,
             "temperature": self.temperature_,
+            "prior": self.prior_.tolist() if hasattr(self, "prior_") else None,
             "chosen": None if chosen is None else {name: plain_setting(name, value) for name, value in chosen.items()},
             "selection": getattr(self, "selection_", None),
         }
@@ -656,18 +731,21 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             self = cls(**saved.settings)
             dtype, device = dtype_and_device(saved.fitted["dtype"], self.device)
             self.seed_, self.state_ = seed_of(self.random_state), {}
+            self.classes_, self.temperature_ = saved.classes, saved.temperature
+            if saved.prior is not None:
+                self.prior_ = saved.prior
+            self._shift()  # a target that cannot be had is said of the file
             network = outline_model(saved.fitted["model"], saved.input_shape, len(saved.classes), [self.seed_], dtype)
             tensors = file.read(network.state_dict())
             check_finite("tensors", tensors)
         network.load_state_dict(tensors, assign=True)
-        self.network_, self.fitted_, self.classes_ = network.to(device), saved.fitted, saved.classes
+        self.network_, self.fitted_ = network.to(device), saved.fitted
         self.n_features_in_ = prod(saved.input_shape)
         if len(saved.input_shape) > 1:
             self.image_shape_, self.image_bytes_ = saved.input_shape, saved.image_bytes
         if saved.feature_names:
             self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
         self.label_totals_, self.history_, self.n_iter_ = saved.label_totals, saved.history, len(saved.history)
-        self.temperature_ = saved.temperature
         if saved.chosen is not None:
             self.chosen_, self.selection_ = saved.chosen, saved.selection or []
         self.belief_, self.transition_, self.weights_ = saved.belief, saved.belief.transition, saved.belief.weights
@@ -712,7 +790,11 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             if go_on and getattr(self, name) != self.fitted_[name]:
                 began = f"{self.fitted_[name]!r}, with which training began"
                 raise InputError(name, began, repr(getattr(self, name)), "set warm_start=False to start anew")
-        return self._loss()
+        spec, options = self._loss()
+        if self.target_prior is not None and spec.link != "softmax":
+            expected = f"None for loss {spec.name!r}, which learns scores and no class probabilities"
+            raise InputError("target_prior", expected, repr(self.target_prior), "take 'forward'")
+        return spec, options
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

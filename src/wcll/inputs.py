@@ -12,9 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array
+from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array, choice, distribution
 from wcll.labels.draw import to_pairs
 from wcll.labels.names import NamedLabels, declared_categories, encode_labels
+from wcll.labels.transition import normalised
 from wcll.streams import whole_seed
 
 
@@ -131,6 +132,20 @@ class Samples:
         sample, label, share = to_pairs(self.labels.mask)
         labels = NamedLabels(self.labels.classes, label, None)
         return Samples(self.features[sample], labels, self.weight[sample] * share)
+
+
+def check_target_prior(value: Any, n_classes: int) -> FloatArray | None:
+    """Class shares that predictions are to be for: equal ones, or a user's own; None for those of training."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        choice("target_prior", value, ["balanced"])
+        return np.full(n_classes, 1 / n_classes)
+    shares = distribution("target_prior", value, n_classes)
+    if not shares.all():
+        remedy = "give a class that is not expected a small share"
+        raise InputError("target_prior", "shares above 0", f"0 for class {int(shares.argmin())}", remedy)
+    return normalised(shares)
 
 
 def check_groups(groups: Any, n: int) -> IntArray | None:

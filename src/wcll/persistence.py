@@ -26,6 +26,7 @@ from wcll.checks import (
     InputTypeError,
     choice,
     class_weights_array,
+    distribution,
     entry,
     positive,
     transition_matrix,
@@ -136,6 +137,7 @@ class Saved:
     label_totals: FloatArray
     history: list[dict[str, Any]]
     temperature: float = 1.0
+    prior: FloatArray | None = None  #: class shares of the training samples, where the model tells them
     chosen: dict[str, Any] | None = None  #: settings that were chosen, where that was left open
     selection: list[dict[str, Any]] | None = None  #: what they were chosen from
 
@@ -160,6 +162,7 @@ class Saved:
             label_totals=class_weights_array("label_totals", entry(header, "label_totals", list), len(classes)),
             history=_history(entry(header, "history", list)),
             temperature=positive("temperature", entry({"temperature": 1.0, **header}, "temperature", float)),
+            prior=_prior(entry({"prior": None, **header}, "prior", list | None), len(classes)),
             chosen=_chosen(entry({"chosen": None, **header}, "chosen", dict | None), settings),
             selection=_selection(entry({"selection": None, **header}, "selection", list | None)),
         )
@@ -208,6 +211,10 @@ def _history(rows: list[Any]) -> list[dict[str, Any]]:
         if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in HISTORY.items()):
             raise InputError("history", "a row an epoch of its number, loss and seconds", row)
     return rows
+
+
+def _prior(shares: list[Any] | None, n_classes: int) -> FloatArray | None:
+    return None if shares is None else distribution("prior", shares, n_classes)
 
 
 def _chosen(plain: dict[str, Any] | None, settings: Collection[str]) -> dict[str, Any] | None:

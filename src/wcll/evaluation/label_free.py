@@ -129,14 +129,16 @@ class AccuracyScorer:
 class LogLikelihoodScorer:
     """The log-likelihood of held-out labels as a scorer; higher is better; needs class probabilities.
 
-    ``transition`` as for :class:`AccuracyScorer`.
+    ``transition`` as for :class:`AccuracyScorer`. Probabilities for other class shares than those of training
+    (``target_prior``) are moved back to these: only so labels like those of training can judge them.
     """
 
     transition: Any = None
 
     def __call__(self, estimator: Any, X: Any, ybar: Any) -> float:
         last = _last(estimator)
-        belief, labels, chances = _belief(self.transition, last), last.encode(ybar), estimator.predict_proba(X)
+        belief, labels = _belief(self.transition, last), last.encode(ybar)
+        chances = last.as_trained(estimator.predict_proba(X))
         score = complementary_log_likelihood(labels, chances, belief.transition)[0]
         warn_of_contradiction(labels, chances.argmax(axis=1), belief, last.classes_)
         return score
