@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from wcll import ComplementaryClassifier
 from wcll.annotators import ModelTransition, Round, transition_from_predictions, transition_with_model
 from wcll.checks import InputError, InputTypeError
+from wcll.crossfit import cross_fitted
 from wcll.labels import make_complementary, noisy_transition, to_mask, uniform_transition
 from wcll.labels.families import FAMILIES
 
@@ -35,9 +37,9 @@ def calls(monkeypatch):
     """Which samples, told by their first feature, models were trained on and then predicted."""
     seen, fit, predict = [], ComplementaryClassifier.fit, ComplementaryClassifier.predict_proba
 
-    def fitted(self, x, y):
+    def fitted(self, x, y, sample_weight=None):
         seen.append([set(np.asarray(x)[:, 0].tolist()), None])
-        return fit(self, x, y)
+        return fit(self, x, y, sample_weight)
 
     def predicted(self, x):
         seen[-1][1] = set(np.asarray(x)[:, 0].tolist())
@@ -198,3 +200,41 @@ def test_large_sets_are_left_to_popularity():
     np.testing.assert_allclose(found.transition, FAMILIES["popularity"].fit(totals).transition)
     assert found.basis == "label counts, as sets of up to 8 labels tell a model no more"
     assert found.table()[0]["chosen"]
+
+
+def test_weights_undo_a_selection_by_labels():
+    """Samples kept by their label, with weights of 1 / acceptance: the Q of all labels, not of those that were kept."""
+    rng = np.random.default_rng(0)
+    chances = rng.dirichlet(np.full(K, 0.3), 8000)
+    y = (rng.random((8000, 1)) > chances.cumsum(axis=1)).sum(axis=1).clip(max=K - 1)
+    ybar, acceptance = make_complementary(y, Q, random_state=0), np.array([0.2, 0.4, 1.0, 1.0])
+    kept = rng.random(8000) < acceptance[ybar]
+    mask, chances = to_mask(ybar[kept], K), chances[kept]
+
+    def found(**options):
+        seeds = np.random.RandomState(0)
+        return cross_fitted(mask, lambda q, rest, part, seed: chances[part], seeds, rounds=1, **options).transition
+
+    assert np.abs(found(sample_weight=1 / acceptance[ybar[kept]]) - Q).max() < 0.08
+    assert np.abs(found() - Q).max() > 0.2
+    np.testing.assert_allclose(found(sample_weight=np.full(kept.sum(), 7.0)), found(), rtol=1e-12)
+    counts = rng.integers(1, 4, kept.sum())  # a whole weight is so many samples
+    start, again = uniform_transition(K), np.repeat(np.arange(kept.sum()), counts)
+    weighted = transition_from_predictions(chances, mask, start, sample_weight=counts)
+    np.testing.assert_allclose(weighted, transition_from_predictions(chances[again], mask[again], start), atol=1e-3)
+
+
+def test_weights_and_target_of_the_model(blobs):
+    """Weights are for its trainings, too; what its predictions are for otherwise is of no account here."""
+    x, y = (part[:600] for part in blobs)
+    ybar = make_complementary(y, Q, random_state=0)
+
+    def found(estimator=QUICK, **options):
+        return transition_with_model(x, ybar, estimator, rounds=1, random_state=0, **options).rounds[-1].transition
+
+    moved = clone(QUICK).set_params(target_prior=[0.7, 0.1, 0.1, 0.1])
+    np.testing.assert_array_equal(found(moved), found())
+    np.testing.assert_allclose(found(sample_weight=np.full(600, 2.0)), found(), rtol=1e-9)
+    assert np.abs(found(sample_weight=np.where(ybar == 0, 5.0, 1.0)) - found()).max() > 0.1
+    with pytest.raises(InputError, match=r"sample_weight: expected shape \(600,\), got \(3,\)"):
+        found(sample_weight=np.ones(3))

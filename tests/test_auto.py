@@ -13,6 +13,7 @@ from sklearn.datasets import make_blobs
 
 from wcll import ComplementaryClassifier, LabelWarning, auto
 from wcll.checks import InputError, InputTypeError
+from wcll.crossfit import cross_fitted
 from wcll.labels import make_complementary, uniform_transition
 
 K = 4
@@ -147,6 +148,21 @@ def test_other_class_shares_at_the_temperature(blobs, chosen):
         "Predictions are for given class shares; the estimate is for those of the training samples." in moved.report()
     )
     assert "Predictions are for" not in chosen.report()
+
+
+def test_q_is_estimated_with_sample_weights(blobs, monkeypatch):
+    """Else samples that weights make up for would be made up for once more, by the Q of those that were kept."""
+    x, _, ybar = blobs
+    weight, seen = np.where(ybar == 0, 3.0, 1.0), []
+
+    def estimated(mask, predict, seeds, *, sample_weight, **options):
+        seen.append((mask, sample_weight))
+        return cross_fitted(mask, predict, seeds, sample_weight=sample_weight, **options)
+
+    monkeypatch.setattr(auto, "cross_fitted", estimated)
+    quick().fit(x, ybar, sample_weight=weight)
+    ((mask, told),) = seen
+    np.testing.assert_array_equal(told, np.where(mask[:, 0], 3.0, 1.0))
 
 
 def test_saved_and_loaded(blobs, chosen, tmp_path):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
-from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, whole
+from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, sample_weights, whole
 from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, Round, cross_fitted, transition_from_predictions
 from wcll.errors import LabelWarning
 from wcll.estimator import ComplementaryClassifier
@@ -30,6 +30,7 @@ def transition_with_model(
     folds: int = 2,
     rounds: int = ROUNDS,
     steps: int = 20,
+    sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     random_state: Any = None,
 ) -> ModelTransition:
@@ -59,6 +60,8 @@ def transition_with_model(
     rounds : int
     steps : int
         Of EM, each round.
+    sample_weight : array of shape (n,), optional
+        For the models and for Q: 1 / acceptance, if samples were kept or dropped by their label, gives the Q of all.
     groups : array of shape (n,), optional
         Samples of one group, such as images of one patient, are on one side of every split.
     random_state : int, RandomState or None
@@ -83,6 +86,7 @@ def transition_with_model(
     model = _checked(estimator)
     labels = check_labels(ybar, model.classes)
     mask = to_mask(labels.values, len(labels.classes))
+    weight = sample_weights(sample_weight, len(mask))
     if whole("folds", folds) < 2:
         raise InputError("folds", "at least 2", folds, "a model may not predict the samples that it was trained on")
     whole("rounds", rounds)
@@ -92,12 +96,13 @@ def transition_with_model(
         told = clone(model).set_params(transition=matrix, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LabelWarning)  # of a Q that is yet to be found
-            told.fit(_safe_indexing(X, rest), labels.values[rest])
+            told.fit(_safe_indexing(X, rest), labels.values[rest], sample_weight=weight[rest])
         chances: FloatArray = told.predict_proba(_safe_indexing(X, part))
         return chances
 
     seeds = check_random_state(random_state)
-    return cross_fitted(mask, predict, seeds, groups=groups, folds=folds, rounds=rounds, steps=steps)
+    how: dict[str, Any] = {"folds": folds, "rounds": rounds, "steps": steps}
+    return cross_fitted(mask, predict, seeds, sample_weight=weight, groups=groups, **how)
 
 
 def _checked(estimator: ComplementaryClassifier | None) -> ComplementaryClassifier:

@@ -133,7 +133,7 @@ class Tried:
 
     def behind(self, other: Tried, errors: float = 1.0) -> bool:
         """Whether it is behind another by more than so many standard errors of the difference."""
-        behind = self.each[self.best] - other.each[other.best]
+        behind = (self.each[self.best] - other.each[other.best]) * (self.weight / self.weight.mean())
         return not behind.mean() <= errors * behind.std() / np.sqrt(len(behind))
 
     def joined(self, others: Sequence[Tried]) -> Tried:
@@ -420,7 +420,7 @@ def _estimated(rest: Pool, tried: Sequence[Tried], given: Given, clock: _Clock) 
     seeds = np.random.RandomState(given.seed)
     mask = to_mask(rest.labels, given.n_classes)
     try:
-        return cross_fitted(mask, predict, seeds, groups=rest.groups, rounds=given.rounds)
+        return cross_fitted(mask, predict, seeds, sample_weight=rest.weight, groups=rest.groups, rounds=given.rounds)
     except _OutOfTimeError:
         return None
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 from sklearn.model_selection import GroupKFold, KFold
 
-from wcll.checks import BoolArray, FloatArray, IntArray, finite_array, transition_matrix, whole
+from wcll.checks import BoolArray, FloatArray, IntArray, finite_array, sample_weights, transition_matrix, whole
 from wcll.labels import to_mask, transition_from_repeated
 from wcll.labels.families import FAMILIES, EstimatedTransition
 from wcll.labels.sets import MOST_ORDERED
@@ -38,7 +38,7 @@ class Round:
     score: float  #: mean log-likelihood of a sample's labels, by models and Qs that did not see them
     transition: FloatArray
     averaged: int = 1  #: the estimates of so many rounds, this one the last, that it is the mean of
-    scores: FloatArray | None = field(default=None, repr=False)  #: of each sample
+    scores: FloatArray | None = field(default=None, repr=False)  #: of each sample, times its weight
 
     @staticmethod
     def best(rounds: Sequence[Round]) -> Round:
@@ -82,15 +82,16 @@ class ModelTransition(EstimatedTransition):
 
 
 def transition_from_predictions(
-    probabilities: ArrayLike, ybar: Any, start: ArrayLike, *, steps: int = 20
+    probabilities: ArrayLike, ybar: Any, start: ArrayLike, *, steps: int = 20, sample_weight: ArrayLike | None = None
 ) -> FloatArray:
     r"""The Q that makes labels likely, given class probabilities of samples by a model that has not seen their labels.
 
     EM from ``start``: with the posterior :math:`r_{iy} \propto p_{iy} \prod_{j \in \bar Y_i} Q_{yj}`,
 
-    .. math:: Q_{yj} \propto \sum_i r_{iy} [j \in \bar Y_i] + \text{start}_{yj} ,
+    .. math:: Q_{yj} \propto \sum_i w_i r_{iy} [j \in \bar Y_i] + \text{start}_{yj} ,
 
-    with at most half of chance, or what the start has, on the diagonal: else classes change their names.
+    with sample weights w of mean 1, and with at most half of chance, or what the start has, on the diagonal: else
+    classes change their names.
     Labels of a sample that were drawn without replacement give the shares in which classes are in its sets, as the
     likelihood of :func:`wcll.functional.forward` wants them. A model's predictions for its own training samples will
     not do: they agree with their labels under any Q.
@@ -105,10 +106,18 @@ def transition_from_predictions(
     mask = to_mask(ybar, len(matrix))
     chances = finite_array("probabilities", probabilities, mask.shape)
     named = mask.astype(np.float64)
+    counted = named * _mean_one(sample_weight, len(mask))[:, None]
     for _ in range(steps):
         posterior, _ = _posterior(chances, named, matrix)
-        matrix = _complementary(posterior.T @ named + LEAN * lean, np.diag(lean))
+        matrix = _complementary(posterior.T @ counted + LEAN * lean, np.diag(lean))
     return matrix
+
+
+def _mean_one(sample_weight: ArrayLike | None, n: int) -> FloatArray:
+    """Sample weights, scaled to a mean of 1."""
+    weight = sample_weights(sample_weight, n)
+    scaled: FloatArray = weight / weight.mean()
+    return scaled
 
 
 def _complementary(counts: FloatArray, given: FloatArray) -> FloatArray:
@@ -125,16 +134,18 @@ def cross_fitted(
     predict: Predict,
     seeds: np.random.RandomState,
     *,
+    sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     folds: int = 2,
     rounds: int = ROUNDS,
     steps: int = 20,
 ) -> ModelTransition:
     """What :func:`wcll.annotators.transition_with_model` says, with models that ``predict`` trains."""
+    weight = _mean_one(sample_weight, len(mask))
     if (largest := int(mask.sum(axis=1).max())) > MOST_ORDERED:
-        return _popularity(mask, largest)
-    training = _Rounds(predict, mask, groups, folds, seeds)
-    tried = [one for name, start in _starts(mask, seeds) for one in training.all(name, start, rounds, steps)]
+        return _popularity(mask, largest, weight)
+    training = _Rounds(predict, mask, weight, groups, folds, seeds)
+    tried = [one for name, start in _starts(mask, weight, seeds) for one in training.all(name, start, rounds, steps)]
     best = Round.best(tried)
     return ModelTransition(
         transition=best.transition,
@@ -147,18 +158,18 @@ def cross_fitted(
     )
 
 
-def _popularity(mask: BoolArray, largest: int) -> ModelTransition:
+def _popularity(mask: BoolArray, largest: int, weight: FloatArray) -> ModelTransition:
     """For sets so large that a product of chances is no likelihood, and that say nearly all without Q."""
-    found = FAMILIES["popularity"].fit(label_totals(mask, mask.shape[1], np.ones(len(mask))))
+    found = FAMILIES["popularity"].fit(label_totals(mask, mask.shape[1], weight))
     start = Round("popularity", 0, float("nan"), found.transition)
     basis = f"label counts, as sets of up to {largest} labels tell a model no more"
     return ModelTransition(found.transition, None, None, basis, "popularity", (start,), start)
 
 
-def _starts(mask: BoolArray, seeds: np.random.RandomState) -> Iterator[tuple[str, FloatArray]]:
+def _starts(mask: BoolArray, weight: FloatArray, seeds: np.random.RandomState) -> Iterator[tuple[str, FloatArray]]:
     """Qs to begin with, by the family or by what they are from."""
     for family in ("popularity", "popularity-noise"):  # what is impossible at first stays so: labels may be no mistakes
-        yield family, FAMILIES[family].fit(mask.sum(axis=0).astype(np.float64)).transition
+        yield family, FAMILIES[family].fit(weight @ mask).transition
     if mask.sum(axis=1).min() >= SEVERAL:
         seed = int(seeds.randint(2**31))
         yield "free", transition_from_repeated(mask, mask.shape[1], draws=0, random_state=seed).transition
@@ -170,6 +181,7 @@ class _Rounds:
 
     predict: Predict
     mask: BoolArray
+    weight: FloatArray
     groups: ArrayLike | None
     folds: int
     seeds: np.random.RandomState
@@ -186,9 +198,9 @@ class _Rounds:
             scores = np.empty(len(self.mask))
             for _, part in parts:
                 others = np.setdiff1d(np.arange(len(self.mask)), part)
-                own = transition_from_predictions(chances[others], self.mask[others], matrix, steps=steps)
+                own = self._estimate(chances, matrix, others, steps)
                 scores[part] = self._scores(chances, own, part)
-            matrix = transition_from_predictions(chances, self.mask, matrix, steps=steps)
+            matrix = self._estimate(chances, matrix, slice(None), steps)
             yield Round(start, number, float(scores.mean()), matrix, scores=scores)
 
     def _split(self) -> Iterator[tuple[IntArray, IntArray]]:
@@ -203,9 +215,15 @@ class _Rounds:
             chances[part] = self.predict(matrix, rest, part, int(self.seeds.randint(2**31)))
         return chances
 
+    def _estimate(self, chances: FloatArray, matrix: FloatArray, part: Any, steps: int) -> FloatArray:
+        """Q from the labels of some samples."""
+        weight = self.weight[part]
+        return transition_from_predictions(chances[part], self.mask[part], matrix, steps=steps, sample_weight=weight)
+
     def _scores(self, chances: FloatArray, matrix: FloatArray, part: Any) -> FloatArray:
-        """The log-likelihood of the labels of some samples."""
-        return _posterior(chances[part], self.mask[part].astype(np.float64), matrix)[1]
+        """The log-likelihood of the labels of some samples, times their weights."""
+        each: FloatArray = _posterior(chances[part], self.mask[part].astype(np.float64), matrix)[1] * self.weight[part]
+        return each
 
 
 def _as_good(one: Round, best: Round) -> bool:
