@@ -41,7 +41,7 @@ from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_
 from wcll.evaluation.label_free import warn_of_contradiction
 from wcll.inputs import Samples, check_features, check_groups, check_labels, check_target_prior, seed_of, to_tensor
 from wcll.labels import Belief
-from wcll.labels.alarms import check_samples, doubts
+from wcll.labels.alarms import check_samples, corrected_twice, doubts
 from wcll.labels.families import EARLY
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.transition import normalised
@@ -308,7 +308,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         -----
         LabelWarning
             In one line each: if label counts contradict the assumed Q, so that no class shares could have given them;
-            if a declared class is never a label; if an entry Q[y, y] is the largest of its row.
+            if a declared class is never a label; if an entry Q[y, y] is the largest of its row; if Q and class weights
+            correct for the same.
         """
         if self._is_auto() and not (self.warm_start and hasattr(self, "network_")):
             return self._choose(X, y, sample_weight, groups)
@@ -421,7 +422,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if not go_on:
             new.temperature_ = temperature
         if not part:  # the parts of a stream may be the same labels again
-            new._warn_of(samples)
+            new._warn_of(samples, spec)
         samples = one_each
         training = new._training(len(new.classes_), epochs, go_on)
         check_size(training.model, samples.features.shape[1:], training.n_classes, dtype=training.dtype)
@@ -475,10 +476,12 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.belief_ = belief.with_weights(self._class_weights(belief, spec))
         self.transition_, self.weights_ = self.belief_.transition, self.belief_.weights
 
-    def _warn_of(self, samples: Samples) -> None:
+    def _warn_of(self, samples: Samples, spec: LossSpec) -> None:
         """What is wrong with labels, classes and Q, as far as can be told before training: a line each."""
         labels, weight = samples.labels.values, samples.weight
         lines = [*doubts(self.label_totals_, self.belief_, self.classes_)]
+        if "transition" in spec.context:
+            lines += corrected_twice(self.belief_)
         found = check_samples(labels, self.belief_, self.classes_, weight=weight)
         for line in [*lines, found.warning] if found.contradicted else lines:
             warnings.warn(line, LabelWarning, stacklevel=4)

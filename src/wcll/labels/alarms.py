@@ -173,6 +173,18 @@ def doubts(counts: FloatArray, belief: Belief, names: NDArray[Any]) -> Iterator[
         yield f"transition: {chance}, and the largest of its row; complementary labels name another class"
 
 
+def corrected_twice(belief: Belief) -> Iterator[str]:
+    """What Q and class weights correct both, for a loss that takes both: a line, or none."""
+    if belief.weights is None:
+        return
+    if belief.weights.scheme not in ("array", "wcll-random"):
+        if not np.allclose(belief.transition, uniform_transition(len(belief.transition))):
+            yield "weights: class weights by label counts and Q correct the choice of labels twice; take weights=None"
+    elif belief.transition_source == "estimated" and belief.basis is None:
+        unweighted = "Q is recovered from label counts that class weights do not change, so that both correct for them"
+        yield f"weights: {unweighted}; give weights against a selection of samples as sample_weight"
+
+
 def _contradicted(line: str, belief: Belief, by: Literal["counts", "predictions"] = "counts") -> Check:
     """Also what to do about it."""
     others = [f"transition={name!r}" for name in ("popularity", "inverse-size") if name != belief.family]
