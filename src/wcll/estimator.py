@@ -617,7 +617,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
         They are calibrated to complementary labels under ``belief_``, for the training samples' class shares or those
         of ``target_prior``: after ``loss="auto"`` their temperature is the one that makes held-out labels likeliest,
-        before the model was fitted to these as well; else it is 1, and what training reached is all.
+        before the model was fitted to these as well; else it is 1, and what training reached is all. Held-out labels
+        tell how well: :func:`wcll.evaluation.label_free_reliability`.
         """
         proba: FloatArray = (self._scores(X) / self.temperature_).softmax(-1).cpu().numpy()
         return proba

@@ -70,17 +70,22 @@ def complementary_log_likelihood(
     matrix = transition_matrix(transition)
     unmasked("ybar", ybar)
     mask = to_mask(ybar, len(matrix))
-    chances = finite_array("probabilities", probabilities, (len(mask), len(matrix)))
-    if (chances < 0).any() or not np.allclose(chances.sum(axis=1), 1.0, atol=1e-4):
-        worst = chances[np.abs(chances.sum(axis=1) - 1).argmax()]
-        raise InputError(
-            "probabilities", "rows of probabilities that sum to 1", worst.tolist(), "logits need a softmax"
-        )
+    chances = probability_rows(probabilities, mask.shape)
     impossible = mask.astype(float) @ (matrix == 0).T > 0  # some label of the sample, given y
     of_set = mask @ np.log(np.where(matrix == 0, 1.0, matrix)).T
     with np.errstate(divide="ignore"):
         joint = np.where(impossible, -np.inf, np.log(chances) + of_set)
     return _weighted_mean(np.maximum(logsumexp(joint, axis=1), LEAST), sample_weight)
+
+
+def probability_rows(values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """Class probabilities, a row a sample."""
+    chances = finite_array("probabilities", values, shape)
+    if (chances < 0).any() or not np.allclose(chances.sum(axis=1), 1.0, atol=1e-4):
+        worst = chances[np.abs(chances.sum(axis=1) - 1).argmax()]
+        expected, remedy = "rows of probabilities that sum to 1", "logits need a softmax"
+        raise InputError("probabilities", expected, worst.tolist(), remedy)
+    return chances
 
 
 def _weighted_mean(values: FloatArray, sample_weight: ArrayLike | None) -> tuple[float, float]:
