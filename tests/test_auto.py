@@ -160,7 +160,9 @@ def test_q_is_estimated_with_sample_weights(blobs, monkeypatch):
         return cross_fitted(mask, predict, seeds, sample_weight=sample_weight, **options)
 
     monkeypatch.setattr(auto, "cross_fitted", estimated)
-    quick().fit(x, ybar, sample_weight=weight)
+    model = quick().fit(x, ybar, sample_weight=weight)
+    assert model.estimate_ is None  # counts of those that were kept say nothing of all; score takes weights
+    assert "accuracy" not in model.report()
     ((mask, told),) = seen
     np.testing.assert_array_equal(told, np.where(mask[:, 0], 3.0, 1.0))
 

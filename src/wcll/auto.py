@@ -314,9 +314,9 @@ class _Judge:
         return float(np.exp(found.x))
 
     def estimate(self, logits: FloatArray, belief: Belief) -> LabelFreeConfusion | None:
-        """How good the model is, from labels that it has not seen; one a sample, or nothing is said."""
-        labels = self.held.labels
-        if labels.ndim == 2 or np.linalg.matrix_rank(belief.transition) < self.n_classes:
+        """How good the model is, from labels that it has not seen; one a sample, all alike, or nothing is said."""
+        labels, weighted = self.held.labels, np.ptp(self.held.weight) > 0  # intervals are of counts
+        if labels.ndim == 2 or weighted or np.linalg.matrix_rank(belief.transition) < self.n_classes:
             return None
         table = complementary_table(labels, logits.argmax(-1), self.n_classes)
         return label_free_confusion(table, belief, classes=self.classes)

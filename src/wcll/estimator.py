@@ -202,7 +202,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         weights, over calls of ``partial_fit`` that of all parts; only for losses that learn probabilities.
     estimate_ : LabelFreeConfusion or None
         After ``loss="auto"``: how good the chosen model was on labels that it had not seen, as :meth:`evaluate` would
-        say it; None where samples have several labels.
+        say it; None where samples have several labels, or weights that differ.
     n_features_in_, n_iter_ : int
 
     Notes
