@@ -26,11 +26,12 @@ from wcll.labels.beliefs import q_in_words
 from wcll.labels.families import EARLY
 from wcll.labels.statistics import label_totals
 from wcll.losses import LOSSES, Targets
+from wcll.losses.chosen import AUTO as AUTO
+from wcll.losses.chosen import LIKELIHOOD
 from wcll.models import Family, ModelChoice, family_of
 from wcll.training import Engine, RunGroup, RunLoss, Training, make_engine, train
 
-AUTO = "auto"  #: the name of a loss that is to be chosen, with all else
-LOSS = "forward"  #: the likelihood of labels under Q: the one loss whose held-out value says how good a model is
+LOSS = LIKELIHOOD  #: of labels under Q: the one loss whose held-out value says how good a model is
 RATES = (5e-4, 2e-3, 1e-2)
 MODELS: tuple[ModelChoice, ...] = ("linear", "mlp")
 RATE = RATES[1]  #: where nothing can be chosen: in parts of a stream

@@ -64,7 +64,7 @@ def test_training_cannot_be_given_true_labels(digits):
     one = trial()
     task = make_task(one, digits)
     assert task.limit is None  # not even made
-    assert {field.name for field in dataclasses.fields(Weak)} == {"x", "ybar"}
+    assert {field.name for field in dataclasses.fields(Weak)} == {"x", "ybar", "groups"}
     ordinary = dataclasses.replace(task, limit=Ordinary(task.train.x, task.train.ybar))
     with pytest.raises(InputTypeError, match="data: expected complementary labels for loss 'wcll', got Ordinary"):
         trained(one, ordinary)

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from wcll.evaluation import metric_title
-from wcll.losses import LOSSES
 from wcll.report.cells import DIVERGED, SIGNIFICANCE, UNDECIDED, Cell, compared
 from wcll.report.choose import SELECTED_BY, Picked, R, Run, choose
 from wcll.results.row import Row
 from wcll.suites.suite import Axis, Suite, TableSpec
-from wcll.suites.trial import FACTS
+from wcll.suites.trial import FACTS, Trial
 
 BY_RISK = "†"  #: marks methods without class probabilities, which are selected by the 0-1 risk
 TRUTH = "‡"  #: marks methods whose training sees true labels
@@ -100,7 +99,7 @@ def _line(suite: Suite, row: Axis, spec: TableSpec, picks: Picks[R], seeds: Sequ
     for column in suite.columns:
         trials, shown = suite.candidates(column, row, 0), picks[row.title, column.title]
         truth = any(trial.sees_truth for trial in trials)
-        by_risk = spec.select == "label-free" and shown and LOSSES[trials[0].loss].link != "softmax"
+        by_risk = spec.select == "label-free" and shown and trials[0].spec.link != "softmax"
         mark += (BY_RISK if by_risk else "") + (TRUTH if truth else "")
         cells += [_cell(shown, metric, seeds, truth) for metric in spec.metrics]
     return Line(row.title, "".join(sorted(set(mark))), tuple(cells))
@@ -139,12 +138,19 @@ def told_notes(suite: Suite, *, choice: bool = False) -> list[str]:
     """Which methods are told what others must find out, and what the choice of rates and epochs is told."""
     told: dict[str, list[str]] = {fact: [] for fact in FACTS}
     for row in suite.rows:
-        trials = [trial for column in suite.columns for trial in suite.candidates(column, row, 0)]
-        for fact in {fact for trial in trials for fact in trial.told}:
+        for fact in {fact for trial in _first_trials(suite, row) for fact in trial.told}:
             told[fact].append(row.title)
     for fact in {fact for trial in suite.all_trials([0]) for fact in trial.selection_told if choice}:
         told[fact].append("the choice of rates and epochs")
-    return [f"told {fact}: {'; '.join(whom)}" for fact, whom in told.items() if whom]
+    lines = [f"told {fact}: {'; '.join(whom)}" for fact, whom in told.items() if whom]
+    if nothing := [row.title for row in suite.rows if any(trial.auto for trial in _first_trials(suite, row))]:
+        lines.append(f"told nothing; Q, rate and epoch are chosen by the complementary labels: {'; '.join(nothing)}")
+    return lines
+
+
+def _first_trials(suite: Suite, row: Axis) -> list[Trial]:
+    """Those of a row with the first seed."""
+    return [trial for column in suite.columns for trial in suite.candidates(column, row, 0)]
 
 
 def _data_notes(rows: Sequence[Row]) -> list[str]:

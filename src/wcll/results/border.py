@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from wcll.checks import InputError, IntArray, choice, transition_matrix
 from wcll.evaluation import METRICS
 from wcll.losses import LOSSES
+from wcll.losses.chosen import AUTO, spec_of
 from wcll.results.row import Row
 from wcll.suites.settings import whole
-from wcll.suites.trial import FIELDS, SETTINGS, Trial, key_of
+from wcll.suites.trial import FIELDS, LEFT_OPEN, SETTINGS, Trial, key_of
 
 HISTORY = (
     *("sizes", "judge", "train_labels", "test_sizes", "checkpoints", "correct", "confusion"),
@@ -47,14 +48,15 @@ def check_names(row: Row) -> None:
     for name in row.metrics:
         choice("metrics", name, METRICS)
     config = row.config
-    for field in fields(Trial):
+    chosen = LEFT_OPEN if config["loss"] == AUTO else ()
+    for field in (field for field in fields(Trial) if field.name not in chosen):
         if field.name not in config and not (field.default is None or FIELDS[field.name].nullable):
             raise InputError(f"config.{field.name}", "a value", "none")
     settings = {name: config.get(name) for name in SETTINGS}
     for name in ("loss", "model"):
         if not isinstance(config[f"{name}_options"], dict) or not isinstance(config[name], str):
             raise InputError(f"config.{name}_options", "a table", _short(config[f"{name}_options"]))
-        unsaid = LOSSES[config["loss"]].recorded_defaults if name == "loss" else {}
+        unsaid = spec_of(config["loss"]).recorded_defaults if name == "loss" else {}
         settings[name] = {**unsaid, **config[f"{name}_options"], "name": config[name]}
     trial = replace(Trial.of(settings), loss_revision=whole("config.loss_revision", config["loss_revision"]))
     same = trial.config()
@@ -161,7 +163,7 @@ def _check_scores(row: Row, compared: IntArray, k: int) -> None:
             if any(history[name][epoch] is not None for epoch in set(range(epochs)) - set(_looked_at(row, compared))):
                 raise InputError(f"history.{name}", "none where nobody looked", "some")
     if history["held_out"] is None:
-        if row.config.get("validation"):
+        if row.config.get("validation") and row.config["loss"] != AUTO:  # which learns from all labels in the end
             raise InputError("history.held_out", "tables of the held-out labels", "none")
         return
     if not _counts(history, "held_out", len(compared), k, k).any(axis=(1, 2)).all():

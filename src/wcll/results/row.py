@@ -11,7 +11,7 @@ import numpy as np
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray
 from wcll.evaluation import Confusion, check_metric, class_of, zero_one_risk
 from wcll.labels import Belief
-from wcll.losses import LOSSES
+from wcll.losses.chosen import AUTO, spec_of
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,11 @@ class Row:
     @property
     def by_likelihood(self) -> bool:
         """Whether the loss gives class probabilities, so that held-out likelihoods can be compared."""
-        return LOSSES[self.config["loss"]].link == "softmax"
+        return spec_of(self.config["loss"]).link == "softmax"
 
     def held_out_scores(self) -> FloatArray:
         """What selection minimises at the checkpoints: -log (pQ)_ybar, or the 0-1 risk where p is no probability."""
-        if self.history["held_out"] is None:
+        if self.history["log_likelihood" if self.config["loss"] == AUTO else "held_out"] is None:
             raise InputError("select", "'last' for runs without validation labels", "'label-free'")
         if not self.by_likelihood:
             return zero_one_risk(self.history["held_out"], self.judge.transition)

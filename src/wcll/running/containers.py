@@ -17,6 +17,7 @@ class Weak:
 
     x: Tensor
     ybar: IntArray | BoolArray  #: class indices, or a mask where samples have several
+    groups: IntArray | None = None  #: such as patients, where there are such
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from wcll.results.provenance import provenance
+from wcll.running.choosing import stand_in
 from wcll.running.containers import View
 from wcll.running.execute import Tasks
 from wcll.running.memory import available, need_of, runs_that_fit
@@ -40,6 +41,7 @@ def estimate(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> Cost:
         if kind not in measured:
             view = tasks.of(job).view
             need = need_of(job, view, device)
+            job = Job((stand_in(job.first, view),)) if job.auto else job
             at_once = min(runs_that_fit(need, available(device)), len(job.trials))
             slow = job.image and device.type == "cpu"
             seconds = _slow(job, view, samples) if slow else _measure(job, view, device, at_once)

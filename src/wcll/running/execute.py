@@ -20,10 +20,11 @@ from wcll.results.provenance import provenance
 from wcll.results.row import Row
 from wcll.results.store import Store
 from wcll.running.checkpoint import Checkpoints
+from wcll.running.choosing import choose_and_train, stand_in
 from wcll.running.containers import Task
 from wcll.running.memory import available, check_job, need_of, runs_that_fit
 from wcll.running.outcomes import outcomes
-from wcll.running.pace import Pace
+from wcll.running.pace import Measured, Pace
 from wcll.running.plan import Job, as_begun, in_step
 from wcll.running.task import make_task
 from wcll.running.train import Progress, train, try_out
@@ -72,11 +73,17 @@ def run_jobs(
         runs, first = sum(len(job.trials) for job, _ in together), together[0][0]
         if not pace.time_for(first):
             break
+        seen = [(job, task.view) for job, task in together]
         watch = pace.watch(first, runs, device)
         saves = checkpoints.of([job for job, _ in together], fingerprints, watch) if checkpoints else None
-        seen = [(job, task.view) for job, task in together]
-        planned = pace.planned(first)
-        recordings = train(seen, device, progress=progress, plain=plain, saves=saves, planned=planned)
+        if first.auto:  # nothing of it is kept on the way: it takes less than a minute, or starts anew
+            recordings = [choose_and_train(job.first, view, device) for job, view in seen]
+            took = time.perf_counter() - start
+            pace.note(first, Measured(runs, took, took))
+            progress(sum(job.epochs for job, _ in together))
+        else:
+            planned = pace.planned(first)
+            recordings = train(seen, device, progress=progress, plain=plain, saves=saves, planned=planned)
         if len(recordings[0].losses) < first.first.epochs:
             break
         if checkpoints and saves:
@@ -126,7 +133,7 @@ def check_jobs(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> None:
         kind = _kind(job, task)
         if kind not in tried:
             check_job(job, task.view)
-            try_out(job, task.view, device)
+            try_out(Job((stand_in(job.first, task.view),)) if job.auto else job, task.view, device)
         tried.add(kind)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from wcll.auto import RATES
 from wcll.checks import InputError
 from wcll.memory import SHARE, free_memory, in_words
 from wcll.models import check_size
@@ -13,6 +14,7 @@ from wcll.running.train import training_of
 from wcll.training.engine import Need
 from wcll.training.engines import engine_for
 
+COPIES = 3  #: of all samples, that choosing among models has at once
 HISTORY = 40  #: bytes of a number in a list, of which a few are kept of every epoch
 
 
@@ -32,6 +34,9 @@ def need_of(job: Job, view: View, device: torch.device) -> Need:
     need = engine_for(training).need(view.data.x, training, n_test + n_valid, at_once)
     predicted = len(job.first.looked_at) * n_test * (1 if k <= 256 else 4)
     recorded = predicted + training.epochs * HISTORY * (k + 3) + 4 * n_valid * k * 8
+    if job.auto:  # rates are compared at once, on samples as numbers, of which folds are copies
+        copies = COPIES * view.data.x.numel() * getattr(torch, job.first.dtype).itemsize
+        return Need(need.shared, len(RATES) * (need.per_run + recorded) + copies)
     return Need(need.shared, need.per_run + recorded)
 
 

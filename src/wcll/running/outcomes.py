@@ -12,7 +12,6 @@ import torch
 from wcll.evaluation import METRICS, checkpoints
 from wcll.evaluation.confusion import tables_of
 from wcll.labels import to_mask
-from wcll.losses import LOSSES
 from wcll.results.row import Row
 from wcll.running.containers import Clean, Task
 from wcll.running.train import Recording
@@ -29,7 +28,7 @@ def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenan
     for run, trial in enumerate(trials):
         history = {**facts, "judge": recording.judges[run].to_dict(), "checkpoints": list(compared)}
         history |= {name: None if values is None else values[run] for name, values in {**joined, **recorded}.items()}
-        if LOSSES[trial.loss].link != "softmax":
+        if trial.spec.link != "softmax":
             history |= {"log_likelihood": None, "log_likelihood_se": None}
         for name in ("correct", "log_likelihood", "log_likelihood_se"):
             history[name] = _by_epoch(history[name], looked_at, trial.epochs)

@@ -15,6 +15,7 @@ from wcll.suites.trial import Trial
 
 JOBS_IN_STEP = 40  #: jobs that a GPU is given at once: what is lost if the process dies
 RUNS_IN_STEP = 16  #: runs of networks for images that it is given: more are not faster
+CHOOSING = 1000  #: epochs of runs that choosing everything takes, about: it is what ten fits of 100 take
 TOGETHER = 64  #: runs that train at once, unless said otherwise
 
 
@@ -42,7 +43,12 @@ class Job:
     @property
     def epochs(self) -> int:
         """Epochs of all its runs, which is what progress counts."""
-        return self.first.epochs * len(self.trials)
+        return (CHOOSING if self.auto else self.first.epochs) * len(self.trials)
+
+    @property
+    def auto(self) -> bool:
+        """Whether it is a run that chooses its own loss, rate and epochs, and is alone."""
+        return self.first.auto
 
     @property
     def image(self) -> bool:
@@ -53,7 +59,7 @@ class Job:
     def kind(self) -> tuple[Any, ...]:
         """Equal for jobs that may be alike but for their labels and the number of samples."""
         first = self.first
-        return (*first.of_role(Role.SHARED), first.dataset, first.classes, first.ordinary)
+        return (*first.of_role(Role.SHARED), first.dataset, first.classes, first.ordinary, first.auto)
 
     def cut(self, most: int) -> list[Job]:
         """Its runs in jobs of at most so many."""
@@ -69,7 +75,8 @@ def plan(trials: Sequence[Trial], *, together: int) -> list[Job]:
     """Cut trials into jobs of at most ``together`` runs that share data and model; order is kept."""
     groups: dict[tuple[Any, ...], list[Trial]] = {}
     for trial in dict.fromkeys(trials):
-        groups.setdefault((trial.ordinary, *trial.of_role(Role.DATA, Role.SHARED)), []).append(trial)
+        alike = (trial.ordinary, *trial.of_role(Role.DATA, Role.SHARED))
+        groups.setdefault((trial,) if trial.auto else alike, []).append(trial)
     return [
         Job(tuple(group[start : start + together]))
         for group in groups.values()
@@ -89,7 +96,8 @@ def in_step(
         yield from ([job] for job in jobs)
         return
     kinds: dict[object, deque[Job]] = {}
-    for job in jobs:
+    yield from ([job] for job in jobs if job.auto)
+    for job in (job for job in jobs if not job.auto):
         kinds.setdefault(job.kind, deque()).extend(job.cut(RUNS_IN_STEP) if job.image else [job])
     for same in kinds.values():
         while same:

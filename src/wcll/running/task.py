@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray, inverse_transition
-from wcll.datasets import Dataset
+from wcll.datasets import Dataset, Split
 from wcll.labels import Belief, to_mask, transition_from_pairs
 from wcll.labels.families import EstimatedTransition
 from wcll.labels.statistics import label_totals
@@ -17,7 +17,7 @@ from wcll.labels.weights import resample, weights_of_marginal
 from wcll.losses import LOSSES, Context
 from wcll.running.containers import Clean, Declared, Ordinary, Task, Weak
 from wcll.running.sampling import draw_samples
-from wcll.running.sides import Draw
+from wcll.running.sides import Draw, Labelled
 from wcll.streams import stream
 from wcll.suites.trial import Trial
 
@@ -35,12 +35,12 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
         raise InputError(f"dataset {trial.dataset!r}", f"true labels of all samples, for loss {trial.loss!r}", "some")
     if trial.judge == "true":
         inverse_transition(_known_q(draw.transition))  # a singular one cannot judge: say so before any training
-    x, y, ybar = draw.pool.x, draw.pool.y[draw.train.rows], draw.train.ybar
+    y, ybar = draw.pool.y[draw.train.rows], draw.train.ybar
     used = _resampled_rows(trial, y, ybar)
-    train = Weak(torch.as_tensor(x[draw.train.rows[used]]), ybar[used])
+    train = _weak(draw.pool, Labelled(draw.train.rows[used], ybar[used]))
     return Task(
         train=train,
-        valid=None if draw.valid is None else Weak(torch.as_tensor(x[draw.valid.rows]), draw.valid.ybar),
+        valid=None if draw.valid is None else _weak(draw.pool, draw.valid),
         test=Clean(torch.as_tensor(draw.test.x), draw.test.y.copy()),
         limit=Ordinary(train.x, y[used]) if trial.ordinary else None,
         judge=_judge(trial, draw),
@@ -48,6 +48,11 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
         scale=dataset.scale,
         data={"fingerprint": dataset.fingerprint, "official": dataset.official, "stamp": dataset.stamp},
     )
+
+
+def _weak(pool: Split, some: Labelled) -> Weak:
+    groups = None if pool.groups is None else pool.groups[some.rows]
+    return Weak(torch.as_tensor(pool.x[some.rows]), some.ybar, groups)
 
 
 def loss_context(

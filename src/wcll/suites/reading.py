@@ -12,7 +12,7 @@ from wcll.evaluation import check_metric
 from wcll.suites.settings import whole
 from wcll.suites.suite import MOST_RUNS, Axis, Settings, Suite, TableSpec
 from wcll.suites.toml_lines import Lines, Section
-from wcll.suites.trial import SETTINGS, TUNABLE, read_setting
+from wcll.suites.trial import LEFT_OPEN, SETTINGS, TUNABLE, is_auto, read_setting
 
 PARTS = ("extends", "keep", "title", "about", "trials", "settings", "grid", "columns", "rows", "tables")
 SELECTIONS = ("last", "label-free", "oracle")
@@ -149,6 +149,10 @@ class Reader:
         for i, values in enumerate(self._list(part)):
             settings = {key: value for key, value in values.items() if key != "title"}
             self._settings((part, i), settings)
+            for key in LEFT_OPEN if is_auto(settings) else ():
+                with self.lines.at((part, i), key):
+                    if key in settings:
+                        raise InputError(key, "none for loss 'auto', which chooses for itself", settings[key])
             title = self._text((part, i), "title", values, _title(settings))
             self._new((part, i), title, [axis.title for axis in (*before, *axes)])
             axes.append(Axis(title, settings))

@@ -15,7 +15,7 @@ from wcll.checks import FloatArray, InputError, choice, numeric, transition_matr
 from wcll.datasets.arrays import read_array
 from wcll.datasets.folders import data_folders
 from wcll.labels.families import told_by_counts
-from wcll.losses import LOSSES
+from wcll.losses.chosen import spec_of
 from wcll.models import MODELS
 from wcll.models.stack import named
 
@@ -175,7 +175,7 @@ def evaluate(key: str, value: Any) -> str | None:
 def loss(key: str, value: Any) -> tuple[str, Options]:
     """A loss, and those of its options that differ from their defaults."""
     name, options = _with_options(key, value)
-    return name, _changed(f"option of loss {name!r}", options, LOSSES[name].options)
+    return name, _changed(f"option of loss {name!r}", options, spec_of(name).options)
 
 
 def model(key: str, value: Any) -> tuple[str, Options]:

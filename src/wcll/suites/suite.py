@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from wcll.checks import InputError
-from wcll.suites.trial import Trial
+from wcll.suites.trial import LEFT_OPEN, Trial, is_auto
 
 Settings = dict[str, Any]
 MOST_RUNS = 200_000  #: of a suite: more of them would not fit into memory as a plan, nor into anybody's patience
@@ -64,7 +64,7 @@ class Suite:
         place = column.title, row.title
         if place not in self._parsed:
             own = {**self.settings, **column.settings, **row.settings, "seed": 0}
-            grid = {k: v for k, v in self.grid.items() if k not in column.settings and k not in row.settings}
+            grid = self._grid(column, row)
             combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
             self._parsed[place] = [(values, Trial.of({**own, **values})) for values in combinations]
         return self._parsed[place]
@@ -85,7 +85,13 @@ class Suite:
 
     def _combinations(self, column: Axis, row: Axis) -> int:
         """How many runs a cell has in every trial."""
-        return prod(len(v) for k, v in self.grid.items() if k not in column.settings and k not in row.settings)
+        return prod(map(len, self._grid(column, row).values()))
+
+    def _grid(self, column: Axis, row: Axis) -> dict[str, list[Any]]:
+        """What of the grid is varied in a cell."""
+        own = {**self.settings, **column.settings, **row.settings}
+        settled = {*column.settings, *row.settings, *(LEFT_OPEN if is_auto(own) else ())}
+        return {key: values for key, values in self.grid.items() if key not in settled}
 
     def all_trials(self, seeds: Sequence[int] | None = None) -> Iterator[Trial]:
         """Every trial, seeds outermost, so that an unfinished suite has whole trials first."""

@@ -14,13 +14,16 @@ from wcll.labels.beliefs import Source, q_in_words
 from wcll.labels.families import FAMILIES
 from wcll.labels.transition import TRANSITIONS
 from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
-from wcll.losses import LOSSES
+from wcll.losses import LOSSES, LossSpec
+from wcll.losses.chosen import AUTO, spec_of
 from wcll.models import MODELS, Family
 from wcll.suites import settings as read
 from wcll.suites.settings import BY_LABEL, Options, Role, Setting, setting
 
 #: What a loss may be told that others must find out.
 FACTS = ("the true Q", "the true classes of a few samples", "the selector's family", "the class sizes")
+#: What ``loss = "auto"`` chooses, or has no use for: where a suite sets it for all its rows, it is not about this one.
+LEFT_OPEN = ("lr", "epochs", "evaluate", "assume", "warm_up", "balance", "weights", "pi", "bias", "beta")
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Trial:
 
     dataset: str = setting(Role.DATA, read.text)
     loss: str = setting(Role.OWN, read.loss)
-    lr: float = setting(Role.OWN, read.positive, tunable=True)
+    lr: Any = setting(Role.OWN, read.positive, tunable=True)  # a number, but for loss = "auto", which has none
     seed: int = setting(Role.DATA, read.natural)
     #: Keep these classes, in this order.
     classes: tuple[int, ...] | None = setting(Role.DATA, read.classes, None)
@@ -93,22 +96,27 @@ class Trial:
     evaluate: str | None = setting(Role.SHARED, read.evaluate, None)
     #: How the pixels of images become numbers: from 0 to 1, or with the mean and the spread of each channel taken out.
     normalise: str | None = setting(Role.SHARED, read.one_of(*read.NORMALISED), None, tunable=True, nullable=True)
+    #: For loss = "auto": about how many run-steps it may take (default: what ten fits of 100 epochs take).
+    budget: int | None = setting(Role.OWN, read.whole, None)
 
     @staticmethod
     def of(settings: Mapping[str, Any]) -> Trial:
         """A trial from the settings of a suite: checked, numbers as what they mean, options split from names."""
         for key in settings:
             choice("setting", key, SETTINGS)
-        for key in ("dataset", "loss", "lr", "seed"):
+        auto = is_auto(settings)
+        if auto:
+            settings = {key: value for key, value in settings.items() if key not in LEFT_OPEN}
+        for key in ("dataset", "loss", "seed") if auto else ("dataset", "loss", "lr", "seed"):
             if settings.get(key) is None:
                 raise InputError(key, "a value", "none", "every run needs one")
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = {"lr": None, "epochs": 1} if auto else {}  # one: what it ends with is all that is kept
         for key, value in settings.items():
             values[key] = None if value is None else read_setting(key, value)
         for key in ("loss", "model"):
             if key in values:
                 values[key], values[f"{key}_options"] = values[key]
-        values["loss_revision"] = LOSSES[values["loss"]].revision
+        values["loss_revision"] = spec_of(values["loss"]).revision
         trial = Trial(**values)
         trial._check_together()
         return trial
@@ -134,18 +142,26 @@ class Trial:
             remedy = f"it is for images, in model {images}"
             raise InputError("normalise", f"'none' for model {self.model!r}", repr(self.normalise), remedy)
         self._check_warm_up()
-        spec = LOSSES[self.loss]
-        if self.weights not in (None, "auto") and not spec.weighted:
+        self._check_auto()
+        if self.weights not in (None, "auto") and not self.spec.weighted:
             raise InputError("weights", f"none for loss {self.loss!r}, which is not a mean over samples", self.weights)
+
+    def _check_auto(self) -> None:
+        """What is for ``loss = "auto"`` alone, and what is not for it."""
+        if not self.auto and self.budget is not None:
+            raise InputError("budget", f"none but for loss {AUTO!r}", self.budget)
+        for name in ("resample", "normalise"):
+            if self.auto and getattr(self, name) is not None:
+                raise InputError(name, f"'none' for loss {AUTO!r}", repr(getattr(self, name)))
 
     def _check_warm_up(self) -> None:
         """It is for losses that are told a Q, and comes to an end."""
-        if self.balance is not None and (self.warm_up is None or "balance" not in LOSSES[self.loss].options):
+        if self.balance is not None and (self.warm_up is None or "balance" not in self.spec.options):
             able = " or ".join(repr(name) for name, spec in LOSSES.items() if "balance" in spec.options)
             raise InputError("balance", f"none but in a warm_up of loss {able}", self.balance)
         if self.warm_up is None:
             return
-        if "transition" not in LOSSES[self.loss].context:
+        if "transition" not in self.spec.context:
             raise InputError("warm_up", f"none for loss {self.loss!r}, which is told no Q", self.warm_up)
         if self.warm_up >= self.epochs:
             raise InputError("warm_up", f"fewer than the {self.epochs} epochs", self.warm_up)
@@ -171,7 +187,7 @@ class Trial:
             if self.assume == "repeated" and self.labels != "given":
                 raise InputError("labels_per_sample", "two or more for assume = 'repeated'", "one")
             return
-        if not LOSSES[self.loss].several and not self.ordinary:
+        if not self.spec.several and not self.ordinary:
             raise InputError("labels_per_sample", f"one for loss {self.loss!r}", self.labels_per_sample)
         clashes = {"imbalance_of": self.imbalance_of in BY_LABEL, "resample": self.resample is not None}
         for name in (name for name, clash in clashes.items() if clash):
@@ -205,7 +221,7 @@ class Trial:
     def config(self) -> dict[str, Any]:
         """Plain values in the order of the fields, without those that are not used."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values["loss_options"] = LOSSES[self.loss].recorded(dict(self.loss_options))
+        values["loss_options"] = self.spec.recorded(dict(self.loss_options))
         values["model_options"] = dict(self.model_options)
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
 
@@ -215,26 +231,36 @@ class Trial:
         return key_of(self.config())
 
     @property
+    def spec(self) -> LossSpec:
+        """What is known of its loss."""
+        return spec_of(self.loss)
+
+    @property
+    def auto(self) -> bool:
+        """Whether loss, Q, rate and epochs are chosen by the labels that it gets."""
+        return self.loss == AUTO
+
+    @property
     def weighting(self) -> str | None:
         """The scheme of its class weights, if it has any."""
-        return LOSSES[self.loss].auto_weights if self.weights == "auto" else self.weights
+        return self.spec.auto_weights if self.weights == "auto" else self.weights
 
     @property
     def told(self) -> list[str]:
         """What its loss is told that others must find out."""
-        takes_q = "transition" in LOSSES[self.loss].context
+        takes_q = "transition" in self.spec.context
         sizes = [FACTS[-1]] if self.weighting in BY_PI and self.pi == "declared" else []
         return (_told_of_q(self.assume) if takes_q else []) + sizes
 
     @property
     def selection_told(self) -> list[str]:
         """What the choice of rates and epochs is told."""
-        return _told_of_q(self.assume if self.judge == "own" else self.judge)
+        return [] if self.auto else _told_of_q(self.assume if self.judge == "own" else self.judge)
 
     @property
     def selection_belief(self) -> str:
         """Where the Q of that choice comes from, in words."""
-        if self.judge == "own":
+        if self.judge == "own" or self.auto:
             return "by each run's own Q"
         source: Source = "true" if self.judge == "true" else FAMILIES[self.judge].source
         return q_in_words(source, self.judge)
@@ -247,7 +273,7 @@ class Trial:
     @property
     def ordinary(self) -> bool:
         """Whether the loss learns from true labels: the upper limit."""
-        return LOSSES[self.loss].labels == "ordinary"
+        return self.spec.labels == "ordinary"
 
     @property
     def sees_truth(self) -> bool:
@@ -259,6 +285,12 @@ class Trial:
 FIELDS: dict[str, Setting] = {field.name: field.metadata["setting"] for field in fields(Trial)}
 SETTINGS = [name for name, declared in FIELDS.items() if declared.read]
 TUNABLE = [name for name in SETTINGS if FIELDS[name].tunable]
+
+
+def is_auto(settings: Mapping[str, Any]) -> bool:
+    """Whether settings, as they are written, ask for ``loss = "auto"``."""
+    loss = settings.get("loss")
+    return (loss.get("name") if isinstance(loss, dict) else loss) == AUTO
 
 
 def read_setting(key: str, value: Any) -> Any:
