@@ -24,6 +24,7 @@ PROBE = """<script>addEventListener("load", () => {
   parent.postMessage(JSON.stringify({
     inner: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth,
     drawn: panels.filter(p => p.width > 100 && p.height > 50).length, shaded: Math.min(...shaded, 255),
+    images: [...document.images].filter(i => i.complete && i.naturalWidth && i.getBoundingClientRect().width > 20).length,
     ink: luminance(style.color), paper: luminance(style.backgroundColor), cells: Math.max(...cells)}), "*")});</script>"""
 
 

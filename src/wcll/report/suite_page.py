@@ -25,35 +25,40 @@ MOST_CLASSES = 30  #: beyond, bars and confusion tables are too small to read
 
 def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], command: str) -> str:
     """The page of a suite; missing trials are said where they are missing."""
+    return render("suite.html", **page_parts(suite, rows, seeds, command))
+
+
+def page_parts(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], command: str) -> dict[str, Any]:
+    """What the page of a suite is made of."""
     tables = [build_table(suite, spec, rows, seeds) for spec in suite.tables]
     picks = pick_all(suite, suite.tables[0], rows, seeds)
     shown = [picked.run for cell in picks.values() for picked in cell.values()]
     estimates = _estimates(picks)
-    return render(
-        "suite.html",
-        title=suite.title,
-        about=suite.about.strip(),
-        tables=[(table, table.head_texts(), caption(table)) for table in tables],
-        columns=[_column(suite, i, picks) for i in range(len(suite.columns))],
-        panel_caption=tables[0].notes[0],
-        estimates=[_estimate_line(*where, found) for where, found in estimates.items()],
-        told=" or ".join(sorted({str(row.judge) for row in shown})),
-        checked=_checked([one for found in estimates.values() for _, one in found]),
-        made=_made(suite, shown, seeds, command),
-    )
+    return {
+        "title": suite.title,
+        "about": suite.about.strip(),
+        "tables": [(table, table.head_texts(), caption(table)) for table in tables],
+        "columns": [_column(suite, i, picks) for i in range(len(suite.columns))],
+        "panel_caption": tables[0].notes[0],
+        "estimates": [_estimate_line(*where, found) for where, found in estimates.items()],
+        "told": " or ".join(sorted({str(one.run.judge) for found in estimates.values() for one, _ in found})),
+        "checked": _checked([one for found in estimates.values() for _, one in found]),
+        "made": _made(suite, shown, seeds, command),
+    }
 
 
 def _column(suite: Suite, index: int, picks: Picks[Row]) -> dict[str, Any]:
     """The panels of one column."""
     title = suite.columns[index].title
     cells = {row.title: list(picks[row.title, title].values()) for row in suite.rows if picks[row.title, title]}
-    curves = {name: np.stack([p.run.curve("accuracy") for p in cell]) for name, cell in cells.items()}
+    learn = {name: cell for name, cell in cells.items() if cell[0].run.epochs > 1}  # of one epoch there is no curve
+    curves = {name: np.stack([p.run.curve("accuracy") for p in cell]) for name, cell in learn.items()}
     group = f"curves{index}"
-    panels = [_panels(name, cell, curves[name], group) for name, cell in cells.items()]
-    return {"title": title, "panels": panels, "everyone": curve_group(group, curves.values())}
+    panels = [_panels(name, cell, curves.get(name), group) for name, cell in cells.items()]
+    return {"title": title, "panels": panels, "everyone": curve_group(group, curves.values()) if curves else ""}
 
 
-def _panels(name: str, cell: list[Picked[Row]], curves: FloatArray, group: str) -> dict[str, str]:
+def _panels(name: str, cell: list[Picked[Row]], curves: FloatArray | None, group: str) -> dict[str, str]:
     tables = np.stack([_confusion(picked) for picked in cell]).mean(axis=0)
     recall = np.diag(tables)
     names = [str(k) for k in range(len(recall))]
@@ -63,7 +68,7 @@ def _panels(name: str, cell: list[Picked[Row]], curves: FloatArray, group: str) 
     return {
         "title": name,
         "accuracy": _spread(picked.value("accuracy") for picked in cell),
-        "curve": curve_panel(name, curves, behind=group),
+        "curve": "" if curves is None else curve_panel(name, curves, behind=group),
         "bars": bar_panel(name, recall.tolist(), names, rare) if readable else "",
         "confusion": confusion_panel(name, tables, names) if readable else "",
     }
