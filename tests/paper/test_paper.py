@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import json
 import os
 import re
-import struct
 import xml.etree.ElementTree as ElementTree
 from functools import partial
 from pathlib import Path
@@ -17,7 +15,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import kendalltau
-from sklearn.datasets import load_digits
 
 import wcll
 from browser import look_at, needs_browser
@@ -63,21 +60,6 @@ def small(name="table2"):
         columns=suite.columns[:2],
         rows=tuple(row for row in suite.rows if row.title in ("pc", "wcll", "ordinary labels")),
     )
-
-
-@pytest.fixture(scope="session")
-def small_mnist(tmp_path_factory):
-    """scikit-learn's digits, enlarged, in MNIST's format."""
-    folder = tmp_path_factory.mktemp("data")
-    images = np.kron(load_digits().images, np.ones((3, 3)))[:, :24, :24].clip(0, 15) * 17
-    images = np.pad(images, ((0, 0), (2, 2), (2, 2))).astype(np.uint8)
-    labels = load_digits().target.astype(np.uint8)
-    (folder / "mnist").mkdir()
-    for part, rows in (("train", slice(0, 1400)), ("t10k", slice(1400, None))):
-        for name, array in (("images-idx3", images[rows]), ("labels-idx1", labels[rows])):
-            head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
-            (folder / "mnist" / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(head + array.tobytes()))
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""``wcll demo``: what the library does by default beside the paper's methods, on real digits, within two minutes."""
+"""``wcll demo``: what the library does by default beside the paper's methods, on real digits, in about two minutes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def demo(
         print(json.dumps({"made": made, **to_dict(table)}, indent=2))
         return
     print_table(table)
-    console().print(finding(suite, table))
+    if found := finding(suite, table):
+        console().print(found)
     console().print(f"{seconds:.0f} s; report: {out}")
 
 

@@ -33,6 +33,7 @@ from wcll.cli.suites import (
 from wcll.datasets import DATASETS, data_folders
 from wcll.evaluation import METRICS
 from wcll.paper import search
+from wcll.paper.best import PROTOCOLS, with_auto
 from wcll.paper.images import FACTORS, IMAGES, Growing, stages
 from wcll.paper.named import NAMED, named_suite
 from wcll.paper.page import figure_files, render_report
@@ -77,6 +78,7 @@ STAGE = 60.0  #: seconds that must be left for another stage to begin, which may
 USUAL = "mnist"  #: where --only is not given and it is among the data sets
 ONLY_HELP = "One data set, such as cifar10 (tables 2 to 4 without it: mnist, as networks for images take a GPU)."
 EPOCHS_HELP = "Fewer epochs than the paper's 100, for a try."
+PROTOCOL_HELP = "paper, or best: every table gets a row “auto”, the library's default, which is told nothing."
 STORE_HELP = "Where runs are kept; a stopped command goes on from there."
 PROCESSES_HELP = "Processes on this machine's CPU (default: one a core; one on a GPU)."
 
@@ -89,6 +91,12 @@ class Asked:
     only: str | None
     epochs: int | None
     folder: Path | None  #: of result files
+    protocol: str = PROTOCOLS[0]
+
+    @property
+    def best(self) -> bool:
+        """Whether tables have the row of the default, too."""
+        return self.protocol != PROTOCOLS[0]
 
     def suites(self, *some: Suite) -> list[Suite]:
         """Those that are about the data set that is asked for, with so many trials and epochs."""
@@ -97,23 +105,29 @@ class Asked:
             choice("--only", self.only, datasets)
         only = self.only or (USUAL if USUAL in datasets else None)
         settings = {} if self.epochs is None else {"epochs": self.epochs}
-        return [
+        wanted = [
             replace(suite, trials=self.trials or suite.trials, settings=suite.settings | settings)
             for suite in some
             if only in (None, suite.settings["dataset"])
         ]
+        return [with_auto(suite) for suite in wanted] if self.best else wanted
+
+    def file(self, suite: Suite) -> str:
+        """The name of its result file: those with one more row have names of their own, which no report reads."""
+        return f"{suite.name}-{self.protocol}.json" if self.best else f"{suite.name}.json"
 
     def command(self, name: str, suite: Suite | None = None) -> str:
         """The command that makes a result file."""
         about = f" --only {suite.settings['dataset']}" if suite is not None and suite.name != name else ""
-        return f"wcll paper {name}{about}" + (f" --trials {self.trials}" if self.trials else "")
+        protocol = f" --protocol {self.protocol}" if self.best else ""
+        return f"wcll paper {name}{about}{protocol}" + (f" --trials {self.trials}" if self.trials else "")
 
 
 Action = Callable[[Asked, Work], None]
 
 
-def _command(action: Action) -> Callable[..., None]:
-    """A command that runs something: all of them have the same options."""
+def _command(action: Action, *, tables: bool = True) -> Callable[..., None]:
+    """A command that runs something: all of them have the same options, but only some are about tables."""
 
     def command(  # noqa: PLR0913 - one argument an option
         store: Annotated[Path, typer.Option(help=STORE_HELP)] = STORE,
@@ -121,6 +135,7 @@ def _command(action: Action) -> Callable[..., None]:
         trials: Trials = None,
         epochs: Annotated[int | None, typer.Option(help=EPOCHS_HELP, min=1, max=LARGEST)] = None,
         only: Annotated[str | None, typer.Option(help=ONLY_HELP)] = None,
+        protocol: Annotated[str, typer.Option(help=PROTOCOL_HELP)] = PROTOCOLS[0],
         device: Device = "auto",
         processes: Annotated[int | None, typer.Option(help=PROCESSES_HELP, min=1, max=MOST_WORKERS)] = None,
         memory: Memory = None,
@@ -128,12 +143,14 @@ def _command(action: Action) -> Callable[..., None]:
         results: Annotated[Path | None, typer.Option(help="Also write a result file of each part here.")] = None,
         dry_run: DryRun = False,
     ) -> None:
+        if choice("--protocol", protocol, PROTOCOLS) != PROTOCOLS[0] and not tables:
+            raise InputError("--protocol", f"{PROTOCOLS[0]!r} but for single tables and all", repr(protocol))
         if results is not None:
             _check_folder(results)
             if epochs is not None:
                 raise InputError("--epochs", "none with --results", epochs, "result files are of the paper's epochs")
         work = Work(store, data, workers(device, 1, processes, memory), dry_run, end=end_of(max_time))
-        action(Asked(trials, only, epochs, results), work)
+        action(Asked(trials, only, epochs, results, protocol), work)
 
     return command
 
@@ -153,7 +170,7 @@ def _run_suites(*parts: str) -> Action:
             part = make_part(suite, suite.trials, [rows[key] for key in keys], asked.command(name, suite))
             print_part(part)
             if asked.folder is not None:
-                write_part(part, asked.folder / f"{suite.name}.json")
+                write_part(part, asked.folder / asked.file(suite))
 
     return action
 
@@ -225,15 +242,15 @@ app.command(
     "images",
     help="All of it on CIFAR-10, Tiny-ImageNet and DDSM: what the paper leaves open, then every cell once at one rate, "
     "then at the other, before any cell gets a second trial. What the result files have is not run again (take a GPU).",
-)(_command(_run_images))
+)(_command(_run_images, tables=False))
 app.command(
     "protocols",
     help="All methods under other readings of the paper, one for each way to draw labels (many runs: take a GPU).",
-)(_command(_run_protocols))
+)(_command(_run_protocols, tables=False))
 app.command(
     "search",
     help="Which generator of labels, size, formula, rate and epoch fits the printed numbers (many runs: take a GPU).",
-)(_command(_run_search))
+)(_command(_run_search, tables=False))
 
 
 @app.command("report")
