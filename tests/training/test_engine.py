@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -287,20 +287,6 @@ def test_recorded_steps_equal_the_plain_loop(model, streams):
         assert torch.allclose(fast.last_losses(index), slow.last_losses(index), atol=1e-9)
         x = both[0].x[:9]
         assert torch.allclose(fast.predict(index, fast.prepare(x)), slow.predict(index, slow.prepare(x)), atol=1e-9)
-
-
-class NoStream:
-    """In place of a stream of a GPU: all that is done is done at once."""
-
-    def wait_stream(self, other):
-        pass
-
-
-@pytest.fixture
-def without_streams(monkeypatch):
-    monkeypatch.setattr("wcll.training.captured.side_stream", lambda device: NoStream())
-    monkeypatch.setattr(torch.cuda, "current_stream", NoStream)
-    monkeypatch.setattr(torch.cuda, "stream", nullcontext)
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,11 @@ class Pace:
     def expect(self, jobs: Sequence[Job]) -> None:
         """These are to be trained."""
         for job in jobs:
-            self._planned[job.kind] += job.epochs
+            self._planned[job.network] += job.epochs
 
     def planned(self, job: Job) -> int:
-        """Epochs of all runs of a job's kind that were to be trained, of which some may be by now."""
-        return self._planned[job.kind]
+        """Epochs of all runs with a job's network that were to be trained, of which some may be by now."""
+        return self._planned[job.network]
 
     def note(self, job: Job, measured: Measured) -> None:
         """Remember what jobs such as this one take."""

@@ -61,6 +61,12 @@ class Job:
         first = self.first
         return (*first.of_role(Role.SHARED), first.dataset, first.classes, first.ordinary, first.auto)
 
+    @property
+    def network(self) -> tuple[Any, ...]:
+        """Equal for jobs whose networks are the same, so that what is compiled for one serves the others."""
+        one = self.first
+        return one.model, one.model_options, one.dtype, one.batch_size, one.dataset, one.pixels, one.classes
+
     def cut(self, most: int) -> list[Job]:
         """Its runs in jobs of at most so many."""
         return [Job(self.trials[start : start + most]) for start in range(0, len(self.trials), most)]

@@ -150,6 +150,7 @@ def training_of(job: Job, view: View, device: torch.device) -> Training:
         dtype=getattr(torch, first.dtype),
         device=device,
         epochs=first.epochs,
+        recipe=first.recipe,
     )
 
 

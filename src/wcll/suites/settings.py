@@ -18,6 +18,7 @@ from wcll.labels.families import told_by_counts
 from wcll.losses.chosen import spec_of
 from wcll.models import MODELS
 from wcll.models.stack import named
+from wcll.training.recipe import Recipe, recipe_of
 
 Options = tuple[tuple[str, Any], ...]
 Reader = Callable[[str, Any], Any]  #: of a setting's name and its value as written
@@ -54,7 +55,6 @@ IMBALANCED = ("y", "selector", *BY_LABEL)
 BELIEFS = (*told_by_counts(), "true")
 ESTIMATES = ("repeated", "model", "pairs")  #: Qs that a loss may be told which take more than label counts
 RESAMPLINGS = ("over", "under", "over-by-y", "under-by-y")
-OPTIMISERS = ("adam",)
 EVALUATED = ("epochs", "checkpoints")  #: when test and held-out samples are looked at: every time, or where it counts
 DTYPES = ("float32", "float64")
 NORMALISED = ("standard",)  #: every channel's mean and standard deviation over the training samples
@@ -182,6 +182,13 @@ def model(key: str, value: Any) -> tuple[str, Options]:
     """A model, and those of its options that differ from their defaults."""
     name, options = _with_options(key, value)
     return name, _changed(f"option of model {name!r}", options, MODELS.options(name))
+
+
+def training(key: str, value: Any) -> Recipe:
+    """A recipe; options that are not named are as the recipe of that name has them."""
+    if not isinstance(value, str | dict):
+        raise InputError(key, 'a name, or { name = "strong", option = ... } with its options', repr(value))
+    return recipe_of(value)
 
 
 def _with_options(key: str, value: Any) -> tuple[str, dict[str, Any]]:

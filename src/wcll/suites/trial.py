@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -19,6 +19,7 @@ from wcll.losses.chosen import AUTO, spec_of
 from wcll.models import MODELS, Family
 from wcll.suites import settings as read
 from wcll.suites.settings import BY_LABEL, Options, Role, Setting, setting
+from wcll.training.recipe import OPTIMISERS, PLAIN, Recipe, usual
 
 #: What a loss may be told that others must find out.
 FACTS = ("the true Q", "the true classes of a few samples", "the selector's family", "the class sizes")
@@ -75,9 +76,9 @@ class Trial:
     #: The Q that the loss is told: assumed uniform, recovered from counts, estimated, or the true one.
     assume: str = setting(Role.OWN, read.one_of(*read.BELIEFS, *read.ESTIMATES), "uniform", tunable=True)
     #: Epochs at the beginning in which the loss is told popularity's Q instead, which only counts are needed for.
-    warm_up: int | None = setting(Role.OWN, read.whole, None, tunable=True)
+    warm_up: int | None = setting(Role.OWN, read.whole, None, tunable=True, nullable=True)
     #: How strongly it is kept from giving up classes meanwhile (default: not at all).
-    balance: float | None = setting(Role.OWN, read.from_zero, None, tunable=True)
+    balance: float | None = setting(Role.OWN, read.from_zero, None, tunable=True, nullable=True)
     weights: str | None = setting(Role.OWN, read.one_of("auto", *WEIGHTINGS), "auto", tunable=True, nullable=True)
     #: Where the weights' pi comes from.
     pi: str = setting(Role.OWN, read.one_of(*PI_SOURCES), "recovered", tunable=True)
@@ -87,7 +88,8 @@ class Trial:
     judge: str = setting(Role.DATA, read.one_of(*read.BELIEFS, "own"), "uniform")
     model: str = setting(Role.SHARED, read.model, "linear", tunable=True)
     model_options: Options = setting(Role.SHARED, default=())
-    optimiser: str = setting(Role.SHARED, read.one_of(*read.OPTIMISERS), "adam")
+    #: The recipe's, unless it is given here.
+    optimiser: str = setting(Role.SHARED, read.one_of(*OPTIMISERS), "adam")
     weight_decay: float = setting(Role.SHARED, read.from_zero, 1e-4, tunable=True)
     batch_size: int = setting(Role.SHARED, read.whole, 256, tunable=True)
     epochs: int = setting(Role.SHARED, read.whole, 100)
@@ -96,6 +98,8 @@ class Trial:
     evaluate: str | None = setting(Role.SHARED, read.evaluate, None)
     #: How the pixels of images become numbers: from 0 to 1, or with the mean and the spread of each channel taken out.
     normalise: str | None = setting(Role.SHARED, read.one_of(*read.NORMALISED), None, tunable=True, nullable=True)
+    #: How networks are trained beside all this: "plain", as in the paper (None), "strong", or with other options.
+    training: Recipe | None = setting(Role.SHARED, read.training, None)
     #: For loss = "auto": about how many run-steps it may take (default: what ten fits of 100 epochs take).
     budget: int | None = setting(Role.OWN, read.whole, None)
 
@@ -117,6 +121,7 @@ class Trial:
             if key in values:
                 values[key], values[f"{key}_options"] = values[key]
         values["loss_revision"] = spec_of(values["loss"]).revision
+        _settle_training(values, settings)
         trial = Trial(**values)
         trial._check_together()
         return trial
@@ -223,7 +228,13 @@ class Trial:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values["loss_options"] = self.spec.recorded(dict(self.loss_options))
         values["model_options"] = dict(self.model_options)
+        values["training"] = None if self.training is None else self.training.changed()
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
+
+    @property
+    def recipe(self) -> Recipe:
+        """How it is trained, the paper's way if nothing else is said."""
+        return self.training or PLAIN
 
     @property
     def key(self) -> str:
@@ -298,6 +309,19 @@ def read_setting(key: str, value: Any) -> Any:
     declared = FIELDS[key]
     assert declared.read is not None
     return None if declared.nullable and value == "none" else declared.read(key, value)
+
+
+def _settle_training(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
+    """What is given beside a recipe wins over it; the paper's own is None, as it was before there were others."""
+    recipe = values.get("training") or PLAIN
+    if "optimiser" in values:
+        recipe = replace(recipe, optimiser=values["optimiser"])
+    elif recipe.optimiser != PLAIN.optimiser:
+        values["optimiser"] = recipe.optimiser
+    values["training"] = None if recipe == PLAIN else recipe
+    decay = usual(settings.get("training") or "plain").get("weight_decay")
+    if decay is not None:
+        values.setdefault("weight_decay", decay)
 
 
 def _told_of_q(belief: str) -> list[str]:

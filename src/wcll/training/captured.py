@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 
@@ -14,11 +15,12 @@ from wcll.models import Family, RunStack, predict_logits
 from wcll.models.layers import RunDropout, prepare_dropouts
 from wcll.training.engine import Engine, Need, network_need
 from wcll.training.graph import Replay, side_stream
-from wcll.training.plain import Forward, StackStep
+from wcll.training.plain import Batch, Forward, StackStep, mixed
 from wcll.training.runs import RunGroup, Training
 
 STREAMS = 2  #: runs that go side by side: one waits for memory while the other computes
 RUN_STEPS = 40_000  #: from here on the half minute that torch takes to compile a network is well spent
+FUSED = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}  #: in one kernel
 VARIANTS = 64  #: of a network that are compiled: torch would leave off after 8 shapes, rates of drop-out and the like
 
 
@@ -77,6 +79,7 @@ class CapturedRuns(Engine):
             stack.model.train()
             stack.total.zero_()
         self._draw(len(order))
+        self._prepare_courses()
         for rows in order:
             self.rows.copy_(rows)
             self._replay()
@@ -95,16 +98,16 @@ class CapturedRuns(Engine):
         """Samples on the device, as they are stored."""
         return x.to(self.training.device)
 
-    def predict(self, group: int, prepared: Tensor) -> Tensor:
-        """Logits of prepared samples, (runs, n, classes)."""
+    def _logits(self, group: int, prepared: Tensor) -> Tensor:
+        """Logits of prepared samples as they are, (runs, n, classes)."""
         x = self._numbers(group, prepared)
         with torch.autocast("cuda", torch.bfloat16, enabled=self.half):
-            parts = [predict_logits(stack.model, x, batch_size=8 * self.at_once) for stack in self.stacks[group]]
+            parts = [predict_logits(stack.predicting, x, batch_size=8 * self.at_once) for stack in self.stacks[group]]
         return torch.cat(parts).to(self.training.dtype)
 
     def parameters(self, group: int) -> dict[str, Tensor]:
         """Parameters and running statistics of a group by name, (runs, ...)."""
-        named = [stack.model.state_dict() for stack in self.stacks[group]]
+        named = [stack.predicting.state_dict() for stack in self.stacks[group]]
         return {name: torch.cat([one[name].detach() for one in named]) for name in named[0]}
 
     def load_parameters(self, group: int, parameters: Mapping[str, Tensor]) -> None:
@@ -112,7 +115,7 @@ class CapturedRuns(Engine):
         stacks = self.stacks[group]
         parts = {name: torch.split(whole, self.n_runs // len(stacks)) for name, whole in parameters.items()}
         for i, stack in enumerate(stacks):
-            stack.model.load_state_dict({name: part[i] for name, part in parts.items()})
+            stack.load_parameters({name: part[i] for name, part in parts.items()})
 
     def tensors(self) -> dict[str, Tensor]:
         """All that training goes on from, to be read or written in place."""
@@ -135,12 +138,14 @@ class CapturedRuns(Engine):
         for stack in stacks:
             stack.forward = recorded_forward(stack.model, compiled=compiled and self.image)
         for stack, rate in zip(stacks if self.image else (), group.rates, strict=False):
-            _channels_last(stack.model)
+            for model in {stack.model, stack.predicting}:
+                _channels_last(model)
             if self.half:
                 stack.forward = _in_half(stack.forward)
-                lr, decay = torch.tensor(rate, device=self.training.device), self.training.weight_decay
-                stack.optimiser = torch.optim.Adam(  # which counts steps in float32: not for float64
-                    stack.model.parameters(), lr, weight_decay=decay, fused=True, capturable=True
+            if self.half and self.training.recipe.optimiser != "sgd":
+                stack.lr, decay = torch.tensor(rate, device=self.training.device), self.training.weight_decay
+                stack.optimiser = FUSED[self.training.recipe.optimiser](  # counts steps in float32: not for float64
+                    stack.model.parameters(), stack.lr, weight_decay=decay, fused=True, capturable=True
                 )
         return stacks
 
@@ -171,17 +176,32 @@ class CapturedRuns(Engine):
             numbers = numbers.contiguous(memory_format=torch.channels_last)
         return numbers
 
+    def _batch(self, g: int) -> Batch:
+        """What a step of a group is given."""
+        course, rows, place = self.courses[g], self.rows[g], self.position
+        if course is None:
+            return Batch([self._numbers(g, self.x[g].index_select(0, rows))], self.targets[g])
+        images = [course.images(self.x[g], rows, place, view) for view in range(self.training.recipe.views)]
+        views = [course.finished(self._numbers(g, image), place, view) for view, image in enumerate(images)]
+        return mixed(views, self.targets[g], rows, course.at(place), self.training.recipe.mixup > 0)
+
+    def _own(self, batch: Batch, g: int) -> Batch:
+        """The same with targets that are a stack's own: they keep what losses derive from them."""
+        rows = self.rows[g]
+        beside = None if batch.beside is None else self.targets[g][rows.roll(1)]
+        return replace(batch, targets=self.targets[g][rows], beside=beside)
+
     def _step(self) -> None:
         main = torch.cuda.current_stream()
         turn, held = 0, []  # batches are held until all streams have used them: their memory must not be taken before
         for g, stacks in enumerate(self.stacks):
-            x = self._numbers(g, self.x[g].index_select(0, self.rows[g]))
-            held.append(x)
+            batch = self._batch(g)
+            held.append(batch)
             for stack in stacks:
                 side = self.streams[turn % len(self.streams)]
                 side.wait_stream(main)
-                with torch.cuda.stream(side):  # targets are each stack's own: they keep what losses derive from them
-                    stack(x, self.targets[g][self.rows[g]], self.position)
+                with torch.cuda.stream(side):
+                    stack(self._own(batch, g), self.position)
                 turn += 1
         for side in self.streams[:turn]:
             main.wait_stream(side)

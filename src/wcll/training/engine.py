@@ -12,6 +12,8 @@ from torch import Tensor
 
 from wcll.models import RunStack, Shape, build_model, outline_model
 from wcll.training.batches import batches
+from wcll.training.course import Course
+from wcll.training.recipe import PLAIN
 from wcll.training.runs import RunGroup, Training
 
 TEMPORARIES = 12  #: arrays of a batch's logits that gradients of losses may need at once
@@ -44,6 +46,8 @@ class Engine(ABC):
         self._warming: list[bool] | None = None  #: which losses are told what they are told early; None: nothing yet
         given, place = [group.standard for group in groups], (training.device, training.dtype)
         self.standards = [None if standard is None else standard.to(*place) for standard in given]
+        training.recipe.check_samples(tuple(groups[0].x.shape[1:]))
+        self.courses = [self._course(group) for group in groups]
 
     @abstractmethod
     def run_epoch(self) -> None:
@@ -72,9 +76,29 @@ class Engine(ABC):
     def prepare(self, x: Tensor) -> Tensor:
         """Samples put where :meth:`predict` wants them, once."""
 
-    @abstractmethod
     def predict(self, group: int, prepared: Tensor) -> Tensor:
-        """Logits of prepared samples, (runs, n, classes)."""
+        """Logits of prepared samples, (runs, n, classes); of images and their mirror images, if training says so."""
+        logits = self._logits(group, prepared)
+        return (logits + self._logits(group, prepared.flip(-1))) / 2 if self.training.recipe.test_flip else logits
+
+    @abstractmethod
+    def _logits(self, group: int, prepared: Tensor) -> Tensor:
+        """Logits of prepared samples as they are, (runs, n, classes)."""
+
+    def _course(self, group: RunGroup) -> Course | None:
+        """The steps of a group, if anything but its batches changes from step to step."""
+        training, device = self.training, self.training.device
+        if training.recipe == PLAIN:
+            return None
+        steps = max(self.n // self.batch_size, 1)
+        how = {"batch": self.batch_size, "steps": steps, "epochs": training.epochs}
+        return Course(training.recipe, group.seed, **how, dtype=training.dtype, device=device)
+
+    def _prepare_courses(self) -> None:
+        """Draw what the coming epoch needs."""
+        for course in self.courses:
+            if course is not None:
+                course.prepare(self.epoch)
 
     def _normalised(self, group: int, numbers: Tensor) -> Tensor:
         """Images as the models of a group take them: groups have data, and so means, of their own."""
@@ -149,7 +173,8 @@ def network_need(x: Tensor, training: Training, n_others: int, n_evaluated: int)
     item, batch = training.dtype.itemsize, min(training.batch_size, len(x))
     parameters, activations, largest = _size(training, tuple(x.shape[1:]))
     shared = samples_need(x, training, n_others, prod(x.shape[1:]))
-    own = 8 * parameters * item + logits_need(x, training, n_evaluated)  # gradients, moments, what a step needs
+    arrays = 8 + bool(training.recipe.ema)
+    own = arrays * parameters * item + logits_need(x, training, n_evaluated)  # gradients, moments, what a step needs
     return shared, own, 3 * batch * activations * item + 3 * n_evaluated * largest * item
 
 

@@ -80,7 +80,7 @@ class LinearRuns(Engine):
         """The losses averaged over the last epoch, (runs,), for a training that asks for them."""
         return self.total[group] / self.steps
 
-    def predict(self, group: int, prepared: Tensor) -> Tensor:
+    def _logits(self, group: int, prepared: Tensor) -> Tensor:
         """Logits of prepared samples, (runs, n, classes)."""
         parts = [self.weights[group] @ self._numbers(part).T for part in torch.split(prepared, self.at_once)]
         return torch.cat(parts, dim=-1).view(self.n_runs, self.n_classes, -1).mT

@@ -1,4 +1,4 @@
-"""Adam with a rate of its own for every run."""
+"""Optimisers with a rate of its own for every run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from torch import Tensor, nn
 class RunAdam:
     """Adam with L2 decay, as ``torch.optim.Adam``, for parameters (runs, ...) and one rate a run.
 
-    torch's own optimisers take one rate for all; here no run's step depends on another's.
+    torch's own optimisers take one rate for all; here no run's step depends on another's. ``decoupled`` takes decay off
+    the parameters themselves, as ``torch.optim.AdamW`` does.
     """
 
     def __init__(
@@ -21,11 +22,12 @@ class RunAdam:
         lr: Tensor,
         *,
         weight_decay: float = 0.0,
+        decoupled: bool = False,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
         self.parameters = list(parameters)
-        self.lr, self.weight_decay = lr, weight_decay  # both may be changed between steps
+        self.lr, self.weight_decay, self.decoupled = lr, weight_decay, decoupled  # may be changed between steps
         self.betas, self.eps = betas, eps
         self.steps = torch.zeros((), dtype=torch.float64, device=lr.device)  # a tensor: a step may be recorded
         self.means = [torch.zeros_like(p) for p in self.parameters]
@@ -48,11 +50,45 @@ class RunAdam:
         for parameter, mean, square in zip(self.parameters, self.means, self.squares, strict=True):
             if parameter.grad is None:
                 continue
-            gradient = parameter.grad.add(parameter, alpha=self.weight_decay) if self.weight_decay else parameter.grad
+            size, gradient = _for_each_run(self.lr, parameter), parameter.grad
+            if self.weight_decay and self.decoupled:
+                parameter.mul_(1 - size * self.weight_decay)
+            elif self.weight_decay:
+                gradient = gradient.add(parameter, alpha=self.weight_decay)
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-            size = self.lr[0] if len(self.lr) == 1 else self.lr.view(-1, *[1] * (parameter.ndim - 1))
             parameter.sub_(size * mean / (square.sqrt() / root).add_(self.eps) / unbias)
+
+
+class RunSGD:
+    """SGD with Nesterov's momentum and L2 decay, as ``torch.optim.SGD``, with one rate a run."""
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], lr: Tensor, *, weight_decay: float = 0.0, momentum: float = 0.9
+    ) -> None:
+        self.parameters = list(parameters)
+        self.lr, self.weight_decay, self.momentum = lr, weight_decay, momentum
+        self.means = [torch.zeros_like(p) for p in self.parameters]
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step of every run."""
+        for parameter, mean in zip(self.parameters, self.means, strict=True):
+            if parameter.grad is None:
+                continue
+            gradient = parameter.grad.add(parameter, alpha=self.weight_decay)
+            mean.mul_(self.momentum).add_(gradient)
+            parameter.sub_(_for_each_run(self.lr, parameter) * gradient.add_(mean, alpha=self.momentum))
+
+
+def _for_each_run(rates: Tensor, parameter: Tensor) -> Tensor:
+    """Rates (runs,), in a shape that multiplies parameters (runs, ...)."""
+    return rates[0] if len(rates) == 1 else rates.view(-1, *[1] * (parameter.ndim - 1))
 
 
 class StackedAdam:

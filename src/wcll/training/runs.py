@@ -14,6 +14,7 @@ from wcll.checks import InputError
 from wcll.losses import Context, LossSpec, Targets
 from wcll.losses.forward import BALANCE
 from wcll.models import Family, ModelChoice, RunStack, build_model, family_of
+from wcll.training.recipe import PLAIN, Recipe
 from wcll.training.standard import Standard
 
 Loss = Callable[[Tensor, Targets], Tensor]
@@ -67,6 +68,11 @@ class RunGroup:
         """The same with the first samples only; what losses are told stays, and how images are normalised."""
         return replace(self, x=self.x[:n], targets=self.targets[slice(n)])
 
+    @property
+    def ordinary(self) -> bool:
+        """Whether targets are true classes, of which none is ruled out."""
+        return all(loss.spec.labels == "ordinary" for loss in self.losses)
+
     def at(self, epoch: int) -> RunGroup:
         """The same with losses as they are in an epoch, counted from 0."""
         return replace(self, losses=[loss.at(epoch) for loss in self.losses])
@@ -83,7 +89,8 @@ class Training:
     weight_decay: float
     dtype: torch.dtype
     device: torch.device
-    epochs: int = 1  #: how long it will be: long trainings are worth more preparation
+    epochs: int = 1  #: how long it will be: schedules end with it, and long trainings are worth more preparation
+    recipe: Recipe = PLAIN  #: how they are trained beside all this
     planned: int = 0  #: epochs of runs such as these, of this training and of those that will follow it, if known
     mean_losses: bool = False  #: whether losses are averaged over every epoch, which takes some time
     turn: Callable[[], AbstractContextManager[None]] = nullcontext  #: around every step of what may draw as it likes
