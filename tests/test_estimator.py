@@ -1038,3 +1038,80 @@ def test_the_papers_setting_is_a_preset(iris):
     assert ComplementaryClassifier(preset="paper")._settled().max_epochs == 100
     with pytest.raises(InputError, match=r"preset: expected .*paper"):
         ComplementaryClassifier(preset="papre").fit(x, ybar)
+
+
+SMALL_NETWORK = {"name": "cnn9", "width": 2, "dropout": 0.0}
+STRONG = {"name": "strong", "crop": 1}
+
+
+@pytest.fixture(scope="module")
+def stripes():
+    """Images of three classes, which differ in how bright their upper and lower halves are, and labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 240)
+    x = rng.integers(0, 100, (240, 8, 8), dtype=np.uint8)
+    x[y == 1, :4] += 100
+    x[y == 2, 4:] += 100
+    return x, y, make_complementary(y, random_state=0)
+
+
+def test_images_may_be_trained_strongly(stripes, tmp_path):
+    x, y, ybar = stripes
+    how = {"model": SMALL_NETWORK, "training": STRONG, "batch_size": 32, "random_state": 0}
+    model = ComplementaryClassifier("forward", max_epochs=15, lr=1e-2, **how).fit(x, ybar)
+    assert (model.predict(x) == y).mean() > 0.8
+    np.testing.assert_allclose(model.predict_proba(x[:9]), model.predict_proba(x[:9, :, ::-1]), atol=1e-6)
+    model.save(tmp_path / "m.safetensors")
+    loaded = ComplementaryClassifier.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(loaded.predict_proba(x[:9]), model.predict_proba(x[:9]))
+    again = clone(model).fit(x, ybar)
+    np.testing.assert_array_equal(again.predict_proba(x[:9]), model.predict_proba(x[:9]))
+    plain = clone(model).set_params(training=None).fit(x, ybar)
+    assert not np.allclose(plain.predict_proba(x[:9]), plain.predict_proba(x[:9, :, ::-1]), atol=1e-6)
+
+
+def test_what_is_usual_of_strong_training_gives_way_to_what_is_given():
+    usual = ComplementaryClassifier("forward", training="strong")._settled()
+    found = usual.model, usual.lr, usual.max_epochs, usual.weight_decay
+    assert found == ({"name": "cnn9", "dropout": 0.0}, 1e-3, 80, 0.05)
+    own = ComplementaryClassifier("forward", training="strong", model="resnet18", lr=0.1, weight_decay=0.0)._settled()
+    assert (own.model, own.lr, own.max_epochs, own.weight_decay) == ("resnet18", 0.1, 80, 0.0)
+    plain = ComplementaryClassifier("forward")._settled()
+    assert (plain.training, plain.lr, plain.weight_decay) == ("plain", 5e-4, 1e-4)
+    assert ComplementaryClassifier(model="cnn9")._settled().training == "strong"
+    assert ComplementaryClassifier(model="cnn9", training="plain")._settled().training == "plain"
+    assert ComplementaryClassifier("forward", model="cnn9")._settled().training == "plain"
+
+
+def test_the_default_trains_networks_strongly(stripes):
+    x, _, ybar = stripes
+    how = {"training": STRONG, "batch_size": 32, "max_epochs": 2, "budget": 400, "random_state": 0}
+    model = ComplementaryClassifier(model=SMALL_NETWORK, **how).fit(x, ybar)
+    assert [row["lr"] for row in model.selection_ if row["chosen"]] == [1e-3]
+    assert {row["epoch"] for row in model.selection_} == {2}  # models are done at the end of the schedule
+    assert model.fitted_["mirrored"]
+
+
+def test_strong_training_goes_on(stripes):
+    x, _, ybar = stripes
+    model = ComplementaryClassifier("forward", model=SMALL_NETWORK, training=STRONG, batch_size=32, random_state=0)
+    for _ in range(3):
+        before = model.predict_proba(x[:5]) if hasattr(model, "network_") else None
+        model.partial_fit(x, ybar, classes=[0, 1, 2])
+        assert before is None or not np.allclose(model.predict_proba(x[:5]), before)
+    model.set_params(warm_start=True, max_epochs=2).fit(x, ybar)
+    assert model.n_iter_ == 5
+
+
+def test_what_is_wrong_with_training_is_said(iris, stripes):
+    x, _, ybar = iris
+    with pytest.raises(InputError, match="training: expected none of crop, flip, test_flip for samples that are no im"):
+        ComplementaryClassifier("forward", model="mlp", training="strong", max_epochs=1).fit(x, ybar)
+    with pytest.raises(InputError, match="X: expected images of shape"):
+        ComplementaryClassifier("forward", training="strong", max_epochs=1).fit(x, ybar)
+    with pytest.raises(InputError, match="did you mean 'strong'"):
+        ComplementaryClassifier("forward", training="stong", max_epochs=1).fit(x, ybar)
+    with pytest.raises(InputTypeError, match="training: expected a name, or a dict of options, got int"):
+        ComplementaryClassifier("forward", training=3, max_epochs=1).fit(x, ybar)
+    with pytest.raises(InputError, match="training, crop: expected fewer pixels than images have, 8"):
+        ComplementaryClassifier("forward", model=SMALL_NETWORK, training={"crop": 9}).fit(stripes[0], stripes[2])

@@ -29,7 +29,7 @@ from wcll.losses import LOSSES, Targets
 from wcll.losses.chosen import AUTO as AUTO
 from wcll.losses.chosen import LIKELIHOOD
 from wcll.models import Family, ModelChoice, family_of
-from wcll.training import Engine, RunGroup, RunLoss, Training, make_engine, train
+from wcll.training import PLAIN, Engine, Recipe, RunGroup, RunLoss, Training, make_engine, train
 
 LOSS = LIKELIHOOD  #: of labels under Q: the one loss whose held-out value says how good a model is
 RATES = (5e-4, 2e-3, 1e-2)
@@ -64,11 +64,17 @@ class Given:
     device: torch.device
     seed: int
     warm_up: int
+    recipe: Recipe = PLAIN  #: how models are trained
     transition: Any = None  #: Q as a user gives it; None is to be found
     epochs: int = EPOCHS
     rounds: int = ROUNDS  #: of estimates of Q
     max_time: float | None = None  #: seconds
     classes: NDArray[Any] | None = None  #: their names
+
+    @property
+    def looked_at(self) -> tuple[int, ...]:
+        """The epochs among which one is chosen: where rates follow a schedule, models are done at its end."""
+        return (self.epochs,) if self.recipe.scheduled else tuple(checkpoints(self.epochs))
 
     @staticmethod
     def lengths(n: int, batch_size: int, budget: int | None) -> tuple[int, int]:
@@ -345,7 +351,7 @@ def _candidates(
     """All rates of every model, trained as one stack; of a user's own module one after the other."""
     epochs = last or given.epochs
     for model, rates in _stacks(given):
-        looked_at, kept = checkpoints(given.epochs), list[FloatArray]()
+        looked_at, kept = given.looked_at, list[FloatArray]()
         engine = _engine(rest, model, rates, belief, given, epochs, given.warm_up, given.seed)
         held = engine.prepare(judge.held.x)
 
@@ -452,6 +458,7 @@ def _engine(
         dtype=given.dtype,
         device=given.device,
         epochs=epochs,
+        recipe=given.recipe,
     )
     return make_engine([RunGroup(pool.x, targets, seed, list(rates), [loss])], training)
 

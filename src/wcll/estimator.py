@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from numbers import Integral
 from os import PathLike
@@ -61,7 +61,18 @@ from wcll.models.stack import named
 from wcll.models.turns import Turns, alone
 from wcll.persistence import Saved, check_finite, open_model, plain_setting, write_model
 from wcll.streams import stream_seed
-from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
+from wcll.training import (
+    Engine,
+    RunGroup,
+    RunLoss,
+    Training,
+    dtype_and_device,
+    make_engine,
+    recipe_of,
+    torch_threads,
+    train,
+)
+from wcll.training.recipe import usual
 
 
 def _has_probabilities(self: ComplementaryClassifier) -> bool:
@@ -153,10 +164,18 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         shares, in the order of classes. Predictions are moved from ``prior_`` to it; training is not touched, so it may
         be set after ``fit``, too. Rare classes gain recall by it and others lose; accuracy on samples like those of
         training can only fall, if the model is right.
+    training : {"plain", "strong"} or dict, optional
+        ``"plain"`` is the paper's: Adam at one rate, samples as they are. ``"strong"`` is for networks for images:
+        views of them (moved, mirrored), mixup, consistency with what the model says of another view, AdamW with a rate
+        that rises and falls, an average of weights, and the mean over an image and its mirror image in predictions.
+        ``{"name": "strong", "flip": False}`` changes options of :class:`wcll.training.Recipe`: digits, say, are not to
+        be mirrored (``test_flip`` neither). None is "plain", or for ``loss="auto"`` with a convolutional ``model``
+        "strong".
     lr, max_epochs, weight_decay : optional
         Adam with L2 decay. None is the paper's 5e-4, 100 epochs and 1e-4; for ``loss="auto"`` the rate is chosen among
         5e-4, 2e-3 and 1e-2, and the number of epochs up to 60, or 1500 steps if that is more (``max_epochs`` says up to
-        how many else).
+        how many else). For ``training="strong"`` 1e-3, 80 epochs (or 1500 steps) and 0.05, and nothing is chosen among
+        them; ``model`` is then ``cnn9`` without drop-out, if none is given.
     batch_size : int
     budget : int, optional
         For ``loss="auto"``: about how many run-steps, a step of one model each, all of it may take. None is what ten
@@ -233,11 +252,12 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     fitted_: dict[str, Any]
     belief_: Belief
     weights_: ClassWeights | None
-    model: Any  # these five may be left open; a copy that learns has them settled
+    model: Any  # these six may be left open; a copy that learns has them settled
     lr: Any
     max_epochs: Any
     weight_decay: Any
     warm_up: Any
+    training: Any
     temperature_: float
     prior_: FloatArray
     selection_: list[dict[str, Any]]
@@ -259,6 +279,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         max_epochs: int | None = None,
         batch_size: int = 256,
         weight_decay: float | None = None,
+        training: str | dict[str, Any] | None = None,
         budget: int | None = None,
         max_time: float | None = None,
         dtype: str = "float32",
@@ -280,6 +301,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.weight_decay = weight_decay
+        self.training = training
         self.budget = budget
         self.max_time = max_time
         self.dtype = dtype
@@ -351,14 +373,19 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         budget = None if self.budget is None else whole("budget", self.budget)
         n = len(samples.features)
         epochs, rounds = auto.Given.lengths(n, self.batch_size, budget)
+        recipe = recipe_of(new.training)
         if self.max_epochs is not None:
             epochs = whole("max_epochs", self.max_epochs)
+        elif budget is None:
+            epochs = max(epochs, usual(new.training).get("max_epochs", 0))
+        strong = usual(new.training)
         dtype, device = dtype_and_device(self.dtype, self.device)
         seed = seed_of(self.random_state)
         given = auto.Given(
             n_classes=len(samples.labels.classes),
-            models=auto.MODELS if self.model is None else [self.model],
-            rates=auto.RATES if self.lr is None else [self.lr],
+            models=auto.MODELS if self.model is None and not strong else [new.model],
+            rates=auto.RATES if self.lr is None and not strong else [new.lr],
+            recipe=recipe,
             weight_decay=new.weight_decay,
             batch_size=self.batch_size,
             dtype=dtype,
@@ -394,17 +421,21 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _settled(self) -> Self:
         """A copy in which everything is settled that may be left open."""
-        new = copy.copy(self)
+        new, settings = copy.copy(self), dict(PAPER)
         if self._is_auto():
-            usual = {**PAPER, "lr": auto.RATE, "transition": EARLY}
+            settings |= {"lr": auto.RATE, "transition": EARLY}
             new.loss = auto.LOSS
             for name, value in getattr(self, "chosen_", {}).items():
                 setattr(new, name, value)
         else:
-            usual = PAPER
             for name in ("chosen_", "selection_", "estimate_"):  # of an earlier fit
                 new.__dict__.pop(name, None)
-        for name, value in usual.items():
+        if new.training is None:
+            image = self._is_auto() and new.model is not None and family_of(new.model) is Family.IMAGE
+            new.training = "strong" if image else "plain"
+        elif not isinstance(new.training, str | dict):
+            raise InputTypeError("training", "a name, or a dict of options", type(new.training).__name__)
+        for name, value in (settings | usual(new.training)).items():
             if getattr(new, name) is None:
                 setattr(new, name, value)
         return new
@@ -425,6 +456,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             new._warn_of(samples, spec)
         samples = one_each
         training = new._training(len(new.classes_), epochs, go_on)
+        if part:  # nobody knows how many will come
+            training = replace(training, recipe=replace(training.recipe, schedule="constant"))
         check_size(training.model, samples.features.shape[1:], training.n_classes, dtype=training.dtype)
         own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
         with torch_threads(1 if training.family.small else None) as threads:
@@ -468,7 +501,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.history_ = [*self.history_] if go_on else []
         if not (go_on and part):
             self.__dict__.pop("prior_", None)  # of an earlier fit
-        self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link}
+        mirrored = recipe_of(self.training).test_flip
+        self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link, "mirrored": mirrored}
         totals = label_totals(samples.labels.values, len(self.classes_), samples.weight)
         self.label_totals_ = totals + (self.label_totals_ if part and go_on else 0.0)
         unseen = 0.5 if part and not self.label_totals_.all() else 0.0  # half a label each, until every class was named
@@ -502,7 +536,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             weight_decay=self.weight_decay,
             dtype=dtype,
             device=device,
-            epochs=epochs,
+            epochs=begun + epochs,
+            recipe=recipe_of(self.training),
             mean_losses=True,
             turn=Turns(stream_seed(self.seed_, "dropout", begun), device).turn if own else nullcontext,
         )
@@ -588,7 +623,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         network = self.network_.to(device)
         turn = alone if network.family is Family.OWN else nullcontext  # what it draws is not of a fit's stream
         with torch_threads(1 if network.family.small else None), turn():
-            return predict_logits(network, to_tensor(features, dtype, device), precise=True)[0].double()
+            x = to_tensor(features, dtype, device)
+            both = [x, x.flip(-1)] if self.fitted_["mirrored"] else [x]
+            return torch.stack([predict_logits(network, one, precise=True)[0].double() for one in both]).mean(0)
 
     def _shift(self) -> FloatArray | None:
         """What the logarithms of probabilities change by for ``target_prior``: log target - log prior; or nothing."""

@@ -183,7 +183,9 @@ def _classes(names: list[Any], dtype: str) -> NDArray[Any]:
 def _fitted(plain: dict[str, Any]) -> dict[str, Any]:
     model = entry(plain, "model", str | dict)
     dtype = choice("dtype", entry(plain, "dtype", str), ("float32", "float64"))
-    return {"model": model, "dtype": dtype, "link": choice("link", entry(plain, "link", str), get_args(Link))}
+    link = choice("link", entry(plain, "link", str), get_args(Link))
+    mirrored = entry({"mirrored": False, **plain}, "mirrored", bool)  # of before there was such a thing: not
+    return {"model": model, "dtype": dtype, "link": link, "mirrored": mirrored}
 
 
 def _feature_names(names: list[Any], shape: list[int]) -> list[str]:

@@ -6,12 +6,15 @@ from wcll.training.engine import Engine
 from wcll.training.engines import make_engine
 from wcll.training.epochs import Observer, train
 from wcll.training.optim import RunAdam
+from wcll.training.recipe import PLAIN, Recipe, recipe_of
 from wcll.training.runs import RunGroup, RunLoss, Training
 from wcll.training.standard import Standard
 
 __all__ = [
+    "PLAIN",
     "Engine",
     "Observer",
+    "Recipe",
     "RunAdam",
     "RunGroup",
     "RunLoss",
@@ -20,6 +23,7 @@ __all__ = [
     "batches",
     "dtype_and_device",
     "make_engine",
+    "recipe_of",
     "torch_threads",
     "train",
 ]

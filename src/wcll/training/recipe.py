@@ -98,7 +98,7 @@ RECIPES = {
 #: What is usual beside a recipe where nothing is given.
 USUAL: dict[str, dict[str, Any]] = {
     "plain": {},
-    "strong": {"lr": 1e-3, "max_epochs": 80, "weight_decay": 0.05},
+    "strong": {"model": {"name": "cnn9", "dropout": 0.0}, "lr": 1e-3, "max_epochs": 80, "weight_decay": 0.05},
 }
 
 
