@@ -8,6 +8,8 @@ Those of the bounds come from ``results/bounds*.json``: ``wcll bound simulate --
 ``wcll bound counterexample --out results/bounds-counterexample.json`` and
 ``wcll bound --suite table2 --json > results/bounds-table2.json``.
 
+Those beyond the paper come from ``results/beyond``, which ``wcll paper beyond`` makes with ``--results``.
+
 ``--check`` writes nothing and fails if a file would change.
 """
 
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from wcll.cli.methods import markdown, method_rows
+from wcll.paper.beyond import beyond_figures, read_beyond, render_beyond
 from wcll.paper.claims import judge_all
 from wcll.paper.page import count_verdicts, figure_files, headline, render_report
 from wcll.paper.published import RIVALS, show_name
@@ -143,13 +146,15 @@ def labels_for_half(classes: int, p: float) -> int:
 def pages() -> dict[Path, str]:
     """Every file with generated parts, and what it should say."""
     table = markdown(method_rows())
-    found = read_reproduction(ROOT / "results" / "paper")
+    found, beyond = read_reproduction(ROOT / "results" / "paper"), read_beyond(ROOT / "results" / "beyond")
     readme = replace_part((ROOT / "README.md").read_text(), "methods", table)
     readme = replace_part(readme, "paper", paper_table(found))
     return {
         ROOT / "README.md": replace_part(readme, "demo", demo_table()),
         ROOT / "docs" / "reproduction.md": render_report(found, ".md"),
         **{ROOT / "docs" / "figures" / name: text for name, text in figure_files(found).items()},
+        ROOT / "docs" / "beyond.md": render_beyond(beyond, found.images),
+        **{ROOT / "docs" / "figures" / name: text for name, text in beyond_figures(beyond).items()},
         **bounds_pages(),
         ROOT / "docs" / "methods.md": f"# Methods\n\n`wcll methods --json` has every field of the registry.\n\n{table}",
     }

@@ -362,3 +362,40 @@ def test_what_is_there_to_be_extended_is_not_run(capsys):
 )
 def test_keys_of_stored_results_never_change(name, key):
     assert next(load_suite(name).all_trials([0])).key == key
+
+
+STRONG = {"dataset": "digits", "loss": "log", "lr": 1e-3, "seed": 0, "model": "cnn9", "training": "strong"}
+
+
+def test_training_is_part_of_the_key_unless_it_is_the_papers():
+    plain = Trial.of({key: value for key, value in STRONG.items() if key != "training"})
+    assert Trial.of({**STRONG, "training": "plain"}) == plain
+    assert "training" not in plain.config()
+    strong = Trial.of(STRONG)
+    assert (strong.optimiser, strong.weight_decay) == ("adamw", 0.05)
+    assert strong.config()["training"]["consistency"] == 1.0
+    assert strong.key != plain.key
+    same = Trial.of({**STRONG, "training": {"name": "strong", "ema": strong.recipe.ema}})
+    assert same.key == strong.key
+
+
+def test_what_is_given_beside_a_recipe_wins():
+    given = Trial.of({**STRONG, "optimiser": "sgd", "weight_decay": 0.0})
+    assert (given.recipe.optimiser, given.weight_decay) == ("sgd", 0.0)
+    assert Trial.of({**STRONG, "training": {"name": "strong", "optimiser": "sgd"}}).optimiser == "sgd"
+    alone = Trial.of({**STRONG, "training": "plain", "optimiser": "adamw"})
+    assert alone.recipe.changed() == {"optimiser": "adamw"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (3, 'training: expected a name, or { name = "strong", option = ... } with its options, got 3'),
+        ("storng", "did you mean 'strong'"),
+        ({"name": "strong", "croup": 1}, "did you mean 'crop'"),
+    ],
+)
+def test_what_is_wrong_with_training_is_said(asked, words):
+    with pytest.raises(InputError) as error:
+        Trial.of({**STRONG, "training": asked})
+    assert words in str(error.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -34,7 +34,8 @@ from wcll.datasets import DATASETS, data_folders
 from wcll.evaluation import METRICS
 from wcll.paper import search
 from wcll.paper.best import PROTOCOLS, with_auto
-from wcll.paper.images import FACTORS, IMAGES, Growing, stages
+from wcll.paper.beyond import BEYOND
+from wcll.paper.images import FACTORS, IMAGES, Growing, Stage, stages
 from wcll.paper.named import NAMED, named_suite
 from wcll.paper.page import figure_files, render_report
 from wcll.paper.part import Part, mean_absolute
@@ -176,11 +177,23 @@ def _run_suites(*parts: str) -> Action:
 
 
 def _run_images(asked: Asked, work: Work) -> None:
-    """Stage by stage, so that every cell has a number before any has two; what is finished is in the result files."""
+    """What the paper leaves open comes before all of it."""
     suites = _with_data(asked.suites(*map(load_suite, (FACTORS, *IMAGES))), work.data)
-    growing, begun, over = Growing(suites, asked.folder), False, False
     first = [replace(suite, trials=1) for suite in suites if suite.name == FACTORS]
-    for stage in (*stages(first), *stages([suite for suite in suites if suite.name != FACTORS])):
+    others = [suite for suite in suites if suite.name != FACTORS]
+    _run_stages("images", suites, (*stages(first), *stages(others)), asked, work)
+
+
+def _run_beyond(asked: Asked, work: Work) -> None:
+    """All suites beyond the paper."""
+    suites = _with_data(asked.suites(*map(load_suite, BEYOND)), work.data)
+    _run_stages("beyond", suites, stages(suites), asked, work)
+
+
+def _run_stages(name: str, suites: Sequence[Suite], todo: Iterable[Stage], asked: Asked, work: Work) -> None:
+    """Stage by stage, so that every cell has a number before any has two; what is finished is in the result files."""
+    growing, begun, over = Growing(suites, asked.folder), False, False
+    for stage in todo:
         if not (wanted := growing.missing(stage)):
             continue
         if begun and work.end - now() < STAGE:
@@ -189,7 +202,7 @@ def _run_images(asked: Asked, work: Work) -> None:
             break
         begun = True
         rows, over = train_until(stage.title, wanted, work)
-        for part in growing.add(rows, asked.command("images")):
+        for part in growing.add(rows, asked.command(name)):
             if asked.folder is not None:
                 write_part(part, asked.folder / f"{part.suite.name}.json", partial=True)
         if over:
@@ -244,6 +257,11 @@ app.command(
     "then at the other, before any cell gets a second trial. What the result files have is not run again (take a GPU).",
 )(_command(_run_images, tables=False))
 app.command(
+    "beyond",
+    help="Networks trained well, on the same data and labels: every printed setting, the paper's methods, and one "
+    "option of training at a time. What the result files have is not run again (take a GPU).",
+)(_command(_run_beyond, tables=False))
+app.command(
     "protocols",
     help="All methods under other readings of the paper, one for each way to draw labels (many runs: take a GPU).",
 )(_command(_run_protocols, tables=False))
@@ -293,7 +311,9 @@ def print_part(part: Part) -> None:
     screen.print(part.suite.title, style="bold")
     places = {_head(part, column, metric): (column, metric) for column, metric in product(part.columns, part.figures)}
     heads = {"paper": f"{'paper / ours' if beside else 'ours'}: the paper's protocol"}
-    if part.suite.grid:  # else there is one rate, and nothing is chosen
+    if part.suite.name in BEYOND:
+        heads = {title: f"ours: {title}" for title in part.tables}
+    elif part.suite.grid:  # else there is one rate, and nothing is chosen
         heads["fair"] = "ours: the fair protocol"
     for protocol, head in heads.items():
         screen.print(f"{head}, {METRICS[part.metric]} in percent")

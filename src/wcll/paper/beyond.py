@@ -1,0 +1,147 @@
+"""Beyond the paper: what its data, labels and network give when networks are trained well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from wcll.paper.part import BY_SHARES, Part
+from wcll.paper.published import Published, published, show_name
+from wcll.paper.result_files import read_part
+from wcll.report.cells import Cell
+from wcll.report.figures import curves_panel, sheet
+from wcll.report.render import render
+from wcll.report.tables import pick_all
+from wcll.suites import Trial, load_suite
+
+#: Suites in the order in which a GPU's time goes to them; the first three have every setting that the paper prints.
+SETTINGS = ("beyond-cifar10", "beyond-tiny", "beyond-ddsm")
+METHODS, OPTIONS = "beyond-methods", "beyond-options"
+BEYOND = (*SETTINGS, METHODS, OPTIONS)
+OURS, LIMIT = "ours", "ordinary labels"
+PLAIN = "forward, Q from counts"  #: the row of the reproduction that "ours" is, trained as in the paper
+TOTAL = " / total"  #: how the paper's table 7 calls accuracy
+TESTED = {"cifar10": 5000, "tiny-imagenet": 250, "ddsm": 300}  #: images of a trial's test set
+FIGURE = "beyond.svg"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A setting: the best published number, and ours under the paper's training and under a better one."""
+
+    setting: str
+    printed: Published  #: of any method
+    plain: Cell | None  #: rate and epoch chosen without true labels; None: not run
+    ours: Cell
+    plain_limit: Cell | None  #: ordinary labels
+    limit: Cell
+
+    @property
+    def gain(self) -> float:
+        """Points ahead of the best published number."""
+        return 100 * self.ours.mean - self.printed.mean
+
+
+def best_published(trial: Trial) -> Published:
+    """The largest number that the paper prints for a setting."""
+    p, minority = BY_SHARES if trial.imbalance == "shares" else (trial.p, " ".join(map(str, trial.minority or ())))
+    place = trial.dataset, p, minority
+    total = [one for one in published() if "/" not in one.method or one.method.endswith(TOTAL)]
+    return max((one for one in total if (one.dataset, one.p, one.minority) == place), key=lambda one: one.mean)
+
+
+def lines(part: Part, reproduced: Mapping[str, Part]) -> Iterator[Line]:
+    """A suite's settings, as far as they were run, beside what the paper's training gives."""
+    rows = {row.title: row for row in part.suite.rows}
+    for column in part.suite.columns:
+        ours, limit = (part.cell("last epoch", method, column.title) for method in (OURS, LIMIT))
+        if not ours.values or not limit.values:
+            continue
+        trial = part.suite.candidates(column, rows[OURS], 0)[0]
+        plain, plain_limit = (_cell(reproduced, trial.dataset, column.title, method) for method in (PLAIN, LIMIT))
+        yield Line(column.title, best_published(trial), plain, ours, plain_limit, limit)
+
+
+def read_beyond(folder: Path) -> dict[str, Part]:
+    """The results that there are, by suite."""
+    paths = {name: folder / f"{name}.json" for name in BEYOND}
+    return {
+        name: read_part(path, load_suite(name), partial=True).begun for name, path in paths.items() if path.exists()
+    }
+
+
+def render_beyond(found: Mapping[str, Part], reproduced: Mapping[str, Part]) -> str:
+    """The page as Markdown."""
+    settings = [_about(found[name], list(lines(found[name], reproduced))) for name in SETTINGS if name in found]
+    others = [_table(found[name]) for name in (METHODS, OPTIONS) if name in found]
+    absent = [f"`{name}`: {load_suite(name).title.partition(': ')[2]}" for name in BEYOND if name not in found]
+    values = {"settings": settings, "others": others, "left": "; ".join(absent) + "." if absent else ""}
+    figure = f"figures/{FIGURE}" if SETTINGS[0] in found else ""
+    return render("beyond.md", package="wcll.paper", name=show_name, reach=in_reach(settings), figure=figure, **values)
+
+
+def in_reach(settings: Sequence[Mapping[str, Any]]) -> str:
+    """One line: how far ahead of print all of it is, and where it is not."""
+    ahead = [line.gain for line in settings[0]["lines"]]
+    best = "the best number that the paper prints for any method"
+    words = f"On CIFAR-10 {min(ahead):+.1f} to {max(ahead):+.1f} points from {best}"
+    for one in settings[1:]:
+        words += f"; {one['title'].partition(': ')[2]} {one['gain']:+.1f} on average"
+    least = min(len(line.ours.values) for one in settings for line in one["lines"])
+    return f"{words}. Every setting was run {'once' if least == 1 else f'{least} times or more'}."
+
+
+def beyond_figures(found: Mapping[str, Part]) -> dict[str, str]:
+    """The figures of the page, as SVG files by name."""
+    if (part := found.get(SETTINGS[0])) is None:
+        return {}
+    picks = pick_all(part.suite, part.suite.tables[0], part.runs, range(part.trials))
+    panels = []
+    for column in part.columns:
+        curves = {
+            method: np.array([picked.run.accuracies for picked in picks[method, column].values()])
+            for method in (OURS, LIMIT)
+        }
+        if all(curve.size for curve in curves.values()):
+            panels.append((column, curves_panel(f"{column}: accuracy by epoch", curves)))
+    return {FIGURE: sheet("Accuracy by epoch", panels, [OURS, LIMIT])} if panels else {}
+
+
+def _about(part: Part, found: list[Line]) -> dict[str, Any]:
+    """A suite's settings as the page shows them."""
+    tested = TESTED[str(part.suite.settings["dataset"])]
+    level = fmean(line.ours.mean for line in found)
+    plain = {len(line.plain.values) for line in found if line.plain is not None}
+    return {
+        "title": part.suite.title,
+        "lines": found,
+        "gain": fmean(line.gain for line in found),
+        "plain_n": ", ".join(map(str, sorted(plain))) or "none",
+        "tests": tested,
+        "level": f"{100 * level:.0f}",
+        "error": 100 * sqrt(level * (1 - level) / tested),
+        "made": part.made,
+    }
+
+
+def _table(part: Part) -> dict[str, Any]:
+    """A suite as a table of accuracies."""
+    title = part.suite.tables[-1].title
+    rows = [(method, part.cells(title, method)) for method in part.methods]
+    note = f"Accuracy in percent, {title}, over {part.trials} trial{'s' if part.trials > 1 else ''}. {part.suite.about}"
+    return {"title": part.suite.title, "columns": part.columns, "rows": rows, "note": note}
+
+
+def _cell(reproduced: Mapping[str, Part], dataset: str, column: str, method: str) -> Cell | None:
+    """What the reproduction has of a method in a setting."""
+    for part in reproduced.values():
+        if part.suite.settings["dataset"] == dataset and column in part.columns and method in part.methods:
+            cell = part.cell("fair", method, column)
+            return cell if cell.values else None
+    return None

@@ -1,0 +1,84 @@
+"""Beyond the paper: suites with its settings, and the page that their results make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wcll.cli.app import run
+from wcll.paper.beyond import (
+    BEYOND,
+    LIMIT,
+    OPTIONS,
+    OURS,
+    SETTINGS,
+    best_published,
+    beyond_figures,
+    lines,
+    read_beyond,
+    render_beyond,
+)
+from wcll.paper.published import published
+from wcll.paper.reproduction import read_reproduction
+from wcll.suites import load_suite
+
+RESULTS = Path(__file__).parents[2] / "results"
+with_results = pytest.mark.skipif(not (RESULTS / "beyond").is_dir(), reason="results are not beside the package")
+
+
+def test_every_printed_setting_of_images_is_there():
+    printed = {(one.dataset, one.p, one.minority) for one in published() if one.dataset != "mnist"}
+    found = set()
+    for name in SETTINGS:
+        suite = load_suite(name)
+        assert [row.title for row in suite.rows] == [OURS, LIMIT]
+        for column in suite.columns:
+            best = best_published(suite.candidates(column, suite.rows[0], 0)[0])
+            found.add((best.dataset, best.p, best.minority))
+    assert found == printed
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_what_is_ours_is_told_no_truth(name):
+    suite = load_suite(name)
+    for trial in suite.all_trials([0]):
+        if trial.loss == "forward":
+            assert trial.assume == "popularity"
+            assert not trial.sees_truth
+            assert trial.recipe.optimiser == trial.optimiser
+
+
+def test_options_are_changed_one_at_a_time():
+    suite = load_suite(OPTIONS)
+    ours, *others = (suite.candidates(suite.columns[0], row, 0)[0] for row in suite.rows)
+    for trial in others[:-2]:  # the last two are the paper's training, and the limit
+        before, after = ours.config(), trial.config()
+        differ = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        beside = {"weight_decay", "optimiser"} if trial.optimiser != "adamw" else {"balance"}
+        assert len(differ - beside) == 1, differ
+
+
+@with_results
+def test_the_page_has_every_setting_that_was_run():
+    found = read_beyond(RESULTS / "beyond")
+    reproduced = read_reproduction(RESULTS / "paper").images
+    page = render_beyond(found, reproduced)
+    for name in SETTINGS:
+        for line in lines(found[name], reproduced) if name in found else ():
+            assert f"| {line.setting} | {line.printed.text()} |" in page
+            assert f"{line.gain:+.1f}" in page
+    for name in BEYOND:
+        assert (f"`{name}`" in page) == (name not in found)
+    assert all(text.startswith("<svg") for text in beyond_figures(found).values())
+
+
+def test_without_data_nothing_is_begun(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("WCLL_DATA", raising=False)
+    assert run(["paper", "beyond", "--results", "r"]) == 2
+    error = capsys.readouterr().err
+    assert "cifar10" in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "r").exists()
