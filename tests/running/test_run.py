@@ -21,6 +21,7 @@ import wcll
 from small import LINEAR, MAIN, PATIENCE, SMALL, start, trial
 from wcll.checks import InputError
 from wcll.cli.app import run as command
+from wcll.cli.output import _lines
 from wcll.datasets import load_dataset
 from wcll.results import Store
 from wcll.running import execute, processes
@@ -30,6 +31,7 @@ from wcll.running.plan import Job
 from wcll.running.processes import Workers
 from wcll.running.run import Runs
 from wcll.suites import parse_suite
+from wcll.training.plain import StackStep
 
 TINY = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 2")
 
@@ -77,6 +79,96 @@ def test_a_second_call_trains_nothing(suite, folder, monkeypatch):
         "Small: 16 runs, 0 of them in s.sqlite",
         f"Small: all 16 runs are in {folder}/s.sqlite; nothing is left to do",
     ]
+
+
+def slow_steps(monkeypatch, seconds):
+    """Every step of a network takes so long, by a clock of its own, which is returned."""
+    clock, step = [0.0], StackStep.__call__
+
+    def slow(self, *arguments):
+        clock[0] += seconds
+        step(self, *arguments)
+
+    monkeypatch.setattr(StackStep, "__call__", slow)
+    monkeypatch.setattr("wcll.running.train.now", lambda: clock[0])
+    monkeypatch.setattr("wcll.cli.output.time.perf_counter", lambda: clock[0])
+    return clock
+
+
+def networks(suite):
+    return replace(suite, columns=suite.columns[1:])
+
+
+def test_slow_steps_are_told_before_an_epoch_is_over(suite, monkeypatch, capsys):
+    clock = slow_steps(monkeypatch, 90.0)
+    heard, report = [], _lines("training")
+
+    def progress(done, total):
+        heard.append((clock[0], done, total))
+        report(done, total)
+
+    wcll.run(networks(suite), store=None, trials=1, progress=progress)
+    moments, done, totals = zip(*heard, strict=True)
+    assert list(done) == sorted(done)
+    assert (done[0], done[-1], {*totals}) == (0, 16, {16})
+    assert list(done).count(16) == 1  # not before its end
+    assert all(isinstance(one, int) for one in (done[0], done[-1]))
+    first, second = done[1:3]
+    assert 0 < first == second / 2 < 1
+    assert moments[1] - moments[0] == 90.0
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"training: \d %, about .* left", lines[0])
+    assert lines[-1] == "training: 100 %, about 0 s left"
+
+
+def test_quick_steps_are_not_told_one_by_one(suite, monkeypatch):
+    slow_steps(monkeypatch, 1e-6)
+    heard = []
+    wcll.run(networks(suite), store=None, trials=1, progress=lambda done, total: heard.append(done))
+    assert all(done == int(done) for done in heard)
+
+
+def test_what_goes_on_from_a_checkpoint_counts_on(suite, monkeypatch):
+    """Parts of an epoch are added to what was done before it, and to nothing else."""
+    slow_steps(monkeypatch, 90.0)
+    monkeypatch.setattr("wcll.running.checkpoint.EVERY", 0.0)
+    heard = []
+
+    def stopped(done, total):
+        if done > 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wcll.run(networks(suite), store="s.sqlite", trials=1, progress=stopped)
+    wcll.run(networks(suite), store="s.sqlite", trials=1, progress=lambda done, total: heard.append((done, total)))
+    assert (heard[0], heard[-1]) == ((6, 16), (16, 16))
+    assert [done for done, _ in heard] == sorted(done for done, _ in heard)
+
+
+class Looks:
+    """In place of an event: one that comes about at the third look."""
+
+    left = 3
+
+    def wait(self, seconds):
+        self.left -= 1
+        return not self.left
+
+
+def test_workers_tell_parts_of_epochs(tmp_path):
+    """What they say is added up; a file that is being written, or is not there yet, says nothing."""
+    jobs, heard = [Job((trial(epochs=2),)), Job((trial(epochs=2, seed=1),))], []
+    tallies = [tmp_path / name for name in "abc"]
+    tallies[0].write_text("0.25")
+    tallies[1].write_text("")
+
+    def progress(done, total):
+        heard.append((done, total))
+        tallies[1].write_text("2")
+        tallies[2].write_text("1.5")
+
+    processes._watch(jobs, tmp_path / "s.sqlite", tallies, progress, Looks())
+    assert heard == [(0.25, 4), (3.75, 4)]
 
 
 def test_threads_that_share_a_store_train_every_run_once(suite, monkeypatch):

@@ -81,3 +81,16 @@ def test_batches_are_a_shuffled_partition():
     assert torch.equal(torch.cat(first), again)
     assert not torch.equal(again, other)
     assert [len(b) for b in batches(10, 32, seed=0, epoch=0)] == [10]
+
+
+def test_steps_tell_which_part_of_the_epoch_is_done():
+    groups = []
+    for seed in (0, 1):
+        loss = RunLoss(LOSSES["wcll"], (), Context(**context(LOSS_CASES["wcll"], K)), 0, 1)
+        groups.append(RunGroup(torch.zeros(N, 3), Targets.of(torch.arange(N) % K, K), seed, [1e-3], [loss]))
+    loop = PlainLoop(groups, Training("linear", K, 1.0, 16, 1e-4, torch.float32, torch.device("cpu")))
+    loop.run_epoch()  # nobody is told
+    heard: list[float] = []
+    loop.after_step = heard.append
+    loop.run_epoch()
+    assert heard == [i / 6 for i in range(1, 7)]

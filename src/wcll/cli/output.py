@@ -84,7 +84,7 @@ def write_file(path: Path, text: str, argument: str = "--out") -> None:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(what: str) -> Iterator[Callable[[float, int], None]]:
     """A bar with the time left on a terminal, plain lines otherwise; both on standard error."""
     if not sys.stderr.isatty():
         yield _lines(what)
@@ -98,27 +98,33 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 FIRST_LINE, NEXT_LINE = 3.0, 60.0  # seconds until the first line, and at most between two
 
 
-def _lines(what: str) -> Callable[[int, int], None]:
+def _lines(what: str) -> Callable[[float, int], None]:
     """A line after a few seconds, at every tenth, and every minute.
 
-    The clock of the time left starts after the first step, in which much is prepared that later ones find ready.
+    The clock of the time left starts after the first step, in which much is prepared that later ones find ready; where
+    that alone takes longer than a minute, it is all that there is to tell the time left by.
     """
     begun, first = None, None
     next_time, next_tenth = 0.0, 1
 
-    def report(done: int, total: int) -> None:
+    def say(now: float, done: float, total: int, since: tuple[float, float]) -> None:
+        left = (now - since[0]) * (total - done) / (done - since[1])
+        tell(f"{what}: {int(100 * done // total)} %, about {duration(left)} left")
+
+    def report(done: float, total: int) -> None:
         nonlocal begun, first, next_time, next_tenth
-        now, tenth = time.perf_counter(), 10 * done // total
+        now, tenth = time.perf_counter(), int(10 * done // total)
         if begun is None:
             begun = (now, done)
         elif first is None and done != begun[1]:
             first, next_time, next_tenth = (now, done), now + FIRST_LINE, tenth + 1
-            if done == total or now - begun[0] > NEXT_LINE:
-                tell(f"{what}: {100 * done // total} %")
-        elif first is not None and (tenth >= next_tenth or now >= next_time):
+            if done == total:
+                tell(f"{what}: 100 %")
+            elif now - begun[0] > NEXT_LINE:
+                say(now, done, total, begun)
+        elif first is not None and done != first[1] and (tenth >= next_tenth or now >= next_time):
             next_time, next_tenth = now + NEXT_LINE, tenth + 1
-            left = (now - first[0]) * (total - done) / max(done - first[1], 1)
-            tell(f"{what}: {100 * done // total} %, about {duration(left)} left")
+            say(now, done, total, first)
 
     return report
 

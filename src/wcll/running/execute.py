@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from math import inf
 
@@ -27,7 +27,7 @@ from wcll.running.outcomes import outcomes
 from wcll.running.pace import Measured, Pace
 from wcll.running.plan import Job, as_begun, in_step
 from wcll.running.task import make_task
-from wcll.running.train import Progress, train, try_out
+from wcll.running.train import Progress, Within, train, try_out
 from wcll.suites.settings import Role
 
 POLL = 0.5  # seconds between looks at what other processes are doing
@@ -55,6 +55,7 @@ def run_jobs(
     device: torch.device,
     progress: Progress = lambda done: None,
     *,
+    within: Within = lambda part: None,
     plain: bool = False,
     memory: int | None = None,
     checkpoints: Checkpoints | None = None,
@@ -62,7 +63,8 @@ def run_jobs(
 ) -> list[Row]:
     """Train runs, those of a job and (on a GPU) jobs of equal shape together, then join predictions with the truth.
 
-    ``memory`` limits, in bytes, what is trained at once; ``checkpoints`` keep long trainings. Those for which the time
+    ``progress`` and ``within`` are told how far they are, in epochs of runs. ``memory`` limits, in bytes, what is
+    trained at once; ``checkpoints`` keep long trainings. Those for which the time
     of ``pace`` does not suffice are kept there, and not among what is returned.
     """
     rows: list[Row] = []
@@ -82,8 +84,8 @@ def run_jobs(
             pace.note(first, Measured(runs, took, took))
             progress(sum(job.epochs for job, _ in together))
         else:
-            planned = pace.planned(first)
-            recordings = train(seen, device, progress=progress, plain=plain, saves=saves, planned=planned)
+            how = partial(train, plain=plain, saves=saves, planned=pace.planned(first))
+            recordings = how(seen, device, progress=progress, within=within)
         if len(recordings[0].losses) < first.first.epochs:
             break
         if checkpoints and saves:
@@ -144,7 +146,7 @@ def execute(
     device: torch.device,
     *,
     memory: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[float, int], None] = lambda done, total: None,
     say: Callable[[str], None] = lambda text: None,
     end: float = inf,
 ) -> None:
@@ -186,7 +188,7 @@ class _Worker:
         device: torch.device,
         memory: int | None,
         pace: Pace,
-        progress: Progress,
+        progress: Callable[[float], None],
     ) -> None:
         self.owner, self.checkpoints = Owner.here(), Checkpoints.of_store(store.path)
         self.store, self.tasks, self.device, self.memory, self.pace = store, tasks, device, memory, pace
@@ -207,8 +209,8 @@ class _Worker:
         mine = [Job(tuple(t for t in job.trials if t.key in keys)) for job, keys in claimed.items() if keys]
         try:
             todo = [(job, self.tasks.of(job)) for job in mine]
-            memory, saves, pace = self.memory, self.checkpoints, self.pace
-            rows = run_jobs(todo, self.device, self.report, memory=memory, checkpoints=saves, pace=pace)
+            how = partial(run_jobs, memory=self.memory, checkpoints=self.checkpoints, pace=self.pace)
+            rows = how(todo, self.device, self.report, within=self.report_part)
         except InputError as error:
             self.store.release(self.owner)
             if len(together) > 1:  # find out which of them fails
@@ -223,6 +225,10 @@ class _Worker:
         """So many more epochs of runs are done."""
         self.done += more
         self.progress(self.done)
+
+    def report_part(self, part: float) -> None:
+        """So much of an epoch of runs is done besides: what is done in part is never added up."""
+        self.progress(self.done + part)
 
 
 def _handed_out(

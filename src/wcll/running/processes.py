@@ -29,7 +29,7 @@ MOST_WORKERS = 1024  #: threads, or processes
 LOOK = 1.0  # seconds between looks at how far the workers are
 
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[float, int], None]  #: told how many epochs of runs are done, and of how many
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _work(
     """
     torch.set_num_threads(threads)
 
-    def count(done: int, total: int) -> None:
+    def count(done: float, total: int) -> None:
         with suppress(OSError):  # the folder goes away when a sister fails
             tally.write_text(str(done))
 
@@ -196,9 +196,9 @@ def _watch(jobs: Sequence[Job], path: Path, tallies: Sequence[Path], progress: P
                 progress(done, left)
 
 
-def _number(tally: Path) -> int:
+def _number(tally: Path) -> float:
     """What a worker has counted; 0 before it begins, or while it writes."""
     try:
-        return int(tally.read_text() or 0)
+        return float(tally.read_text() or 0)
     except (OSError, ValueError):
         return 0

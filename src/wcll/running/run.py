@@ -85,7 +85,7 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     together : int or None
         Train at most this many runs at once; None takes 64.
     progress : callable or None
-        Called with the epochs of runs that are done, and their total.
+        Called with the epochs of runs that are done, and their total; of epochs that take long, also with a part.
     say : callable or None
         Called with a line of text: what is found in the store, and whom this waits for.
     max_time : float or None

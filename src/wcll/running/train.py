@@ -20,6 +20,7 @@ from wcll.losses import LOSSES, Targets
 from wcll.losses.softmax import softmax
 from wcll.running.containers import Ordinary, View, Weak
 from wcll.running.estimates import estimate_of
+from wcll.running.pace import now
 from wcll.running.plan import Job
 from wcll.running.task import loss_context, own_belief
 from wcll.streams import stream
@@ -30,7 +31,9 @@ from wcll.training import train as run_epochs
 
 CPU = torch.device("cpu")
 IMAGES_AT_ONCE = 2  #: networks for images that are tried out at a time: a few samples may be gigabytes in them
+TOLD = 1.0  #: seconds at least between two parts of an epoch that are told
 Progress = Callable[[int], None]  #: told how many epochs of runs were just done
+Within = Callable[[float], None]  #: told how much of the present epoch of its runs is done
 Seen = tuple[Job, View]  #: runs, and all that their training may see
 
 
@@ -62,6 +65,7 @@ def train(
     device: torch.device,
     *,
     progress: Progress = lambda done: None,
+    within: Within = lambda part: None,
     plain: bool = False,
     saves: Saves | None = None,
     samples: int | None = None,
@@ -71,7 +75,8 @@ def train(
 
     ``plain`` trains each by a plain loop with autograd; else the fastest engine for the model and the device does.
     ``samples`` trains on the first so many only, to measure time; ``planned`` says how many epochs of such runs there
-    will be in all, if that is known. What ``saves`` ends early has fewer epochs.
+    will be in all, if that is known. What ``saves`` ends early has fewer epochs. ``progress`` is told of every epoch
+    that is over, ``within`` from time to time of one that takes long.
     """
     epochs, runs = jobs[0][0].first.epochs, sum(len(job.trials) for job, _ in jobs)
     groups = [run_group(*seen, device).head(samples) for seen in jobs]
@@ -81,6 +86,7 @@ def train(
     if saves:
         saves.load(engine, recordings, device)
     progress(engine.epoch * runs)
+    engine.after_step = _now_and_then(lambda part: within(part * runs))
     observers: list[Observer] = [*recorders, lambda engine: progress(runs)]
     if saves:
         observers.append(lambda engine: saves.after_epoch(engine, recordings))
@@ -88,6 +94,19 @@ def train(
     for i, recording in enumerate(recordings):
         recording.parameters = engine.parameters(i)
     return recordings
+
+
+def _now_and_then(tell: Within) -> Within:
+    """Tells of parts, but not of those that follow too soon; that an epoch is over, others tell."""
+    told = now()
+
+    def heard(part: float) -> None:
+        nonlocal told
+        if part < 1 and now() - told >= TOLD:
+            told = now()
+            tell(part)
+
+    return heard
 
 
 def try_out(job: Job, view: View, device: torch.device) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -43,6 +43,8 @@ class Engine(ABC):
         self.batch_size = min(training.batch_size, self.n)
         self.at_once = training.family.at_once
         self.epoch = 0  #: how many are done
+        #: Told which part of an epoch is done, by engines whose steps may take long.
+        self.after_step: Callable[[float], object] = lambda part: None
         self._warming: list[bool] | None = None  #: which losses are told what they are told early; None: nothing yet
         given, place = [group.standard for group in groups], (training.device, training.dtype)
         self.standards = [None if standard is None else standard.to(*place) for standard in given]

@@ -183,6 +183,7 @@ class PlainLoop(Engine):
                 batch = self._batch(g, rows, i)
                 with self.training.turn():
                     stack(batch, int(self.step) + i)
+                self.after_step((g * len(order) + i + 1) / order[..., 0].numel())
         self.steps, self.step = len(order), self.step + len(order)
         self.epoch += 1
 
