@@ -279,6 +279,52 @@ def test_rivals_are_both_readings_and_the_limit(paper):
     }
 
 
+# Ingredients
+
+
+@pytest.fixture
+def ingredients(worlds):
+    import ingredients
+
+    return ingredients
+
+
+def test_ingredients_are_taken_from_worlds_of_the_digits(ingredients, worlds):
+    titles = [one.title for one in ingredients.settings()]
+    assert len(titles) == 6
+    assert all(title.startswith("digits, ") for title in titles)
+    assert not set(ingredients.SEEDS) & set(worlds.SEEDS)
+    options = set(ComplementaryClassifier().get_params())
+    assert all(set(told) <= options for told in ingredients.VARIANTS.values())
+
+
+def test_every_variant_is_fitted_to_the_same_draw(ingredients):
+    asked, names = ingredients.settings()[-1:], ["linear", "Q: uniform", "no weight decay"]
+    done = {(ingredients.PART, asked[0].title, SEED, "Q: uniform")}
+    lines = list(ingredients.runs(asked, [SEED], names, done, budget=20))
+    assert [line["method"] for line in lines] == ["linear", "no weight decay"]
+    assert [line["told"] for line in lines] == [
+        {"model": "linear", "budget": 20},
+        {"model": "linear", "weight_decay": 0.0, "budget": 20},
+    ]
+    assert {line["chosen"]["model"] for line in lines} == {"linear"}
+    assert all(0 < line["accuracy"] < 100 for line in lines)
+
+
+def test_the_summary_of_ingredients(ingredients):
+    lines = []
+    for title, linear in (("a", 80), ("b", 60)):
+        lines += made_up("ingredients", title, "linear", linear + STEADY, seconds=1.0)
+        lines += made_up("ingredients", title, "Q: uniform", linear - 4 + STEADY, seconds=2.0)
+    lines += made_up("ingredients", "b", "mlp", [61.0], seconds=3.0)
+    found = list(ingredients.summary(lines))
+    assert found[0].startswith("the default, linear: 70.0 % over 10 draws of 2 worlds")
+    assert found[1].split() == ["Q:", "uniform", "-4.0", "±", "0.0", "(10", "draws,", "2", "s", "a", "fit)"]
+    assert [line.split()[:2] for line in found[2:4]] == [["a", "-4.0"], ["b", "-4.0"]]
+    assert "+1.0 ± 0.0  (1 draws, 3 s a fit)" in found[4]
+    assert len(found) == 6
+
+
 def test_times_are_of_one_thread():
     import default_times
 
