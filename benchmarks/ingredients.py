@@ -73,13 +73,18 @@ def summary(lines: Sequence[Line], names: Sequence[str] = tuple(VARIANTS)) -> It
     for name in names:
         if name == BASE or not together[name]:
             continue
-        mean, error = difference(together[name], whole)
         seconds = [line["seconds"] for line in lines if line["part"] == PART and line["method"] == name]
-        yield f"  {name:20} {mean:+6.1f} ± {error:.1f}  ({len(together[name])} draws, {np.mean(seconds):.0f} s a fit)"
+        drawn = f"{len(together[name])} draws, {np.median(seconds):.0f} s a fit"
+        yield f"  {name:20} {_above(together[name], whole)}  ({drawn})"
         for title in titles:
             if shared := set(found[title].get(name, {})) & set(found[title][BASE]):
-                mean, error = difference(found[title][name], found[title][BASE])
-                yield f"      {title:36} {mean:+6.1f} ± {error:.1f}  (n={len(shared)})"
+                yield f"      {title:36} {_above(found[title][name], found[title][BASE])}  (n={len(shared)})"
+
+
+def _above(one: Values, other: Values) -> str:
+    """The mean difference; of one draw, without an error."""
+    mean, error = difference(one, other)
+    return f"{mean:+6.1f} ± {error:.1f}" if len(set(one) & set(other)) > 1 else f"{mean:+6.1f}"
 
 
 def _pooled(by_world: dict[str, Values]) -> dict[int, float]:

@@ -321,7 +321,7 @@ def test_the_summary_of_ingredients(ingredients):
     assert found[0].startswith("the default, linear: 70.0 % over 10 draws of 2 worlds")
     assert found[1].split() == ["Q:", "uniform", "-4.0", "±", "0.0", "(10", "draws,", "2", "s", "a", "fit)"]
     assert [line.split()[:2] for line in found[2:4]] == [["a", "-4.0"], ["b", "-4.0"]]
-    assert "+1.0 ± 0.0  (1 draws, 3 s a fit)" in found[4]
+    assert "+1.0  (1 draws, 3 s a fit)" in found[4]
     assert len(found) == 6
 
 
