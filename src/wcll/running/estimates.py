@@ -30,11 +30,12 @@ def estimate_of(view: View, device: torch.device) -> Callable[[Trial], Estimated
         if not isinstance(view.data, Weak):
             raise InputTypeError("assume", "complementary labels to estimate Q from", type(view.data).__name__)
         made = _MADE.setdefault(view.data, {})
-        settings = (trial.model, trial.model_options, _rate(trial), trial.batch_size, trial.weight_decay, trial.dtype)
+        how = (trial.batch_size, trial.weight_decay, trial.dtype, trial.recipe)
+        settings = (trial.model, trial.model_options, _rate(trial), *how)
         what = (trial.assume, trial.seed, *(settings if trial.assume == "model" else ()))
         if what not in made:
-            how = _with_model if trial.assume == "model" else _from_repeated
-            made[what] = how(trial, view.data, view, device)
+            find = _with_model if trial.assume == "model" else _from_repeated
+            made[what] = find(trial, view.data, view, device)
         return made[what]
 
     return estimate
@@ -65,6 +66,7 @@ def _with_model(trial: Trial, data: Weak, view: View, device: torch.device) -> E
         warm_up=WARM_UP,
         batch_size=trial.batch_size,
         weight_decay=trial.weight_decay,
+        training={"name": "plain", **trial.recipe.changed()},
         dtype=trial.dtype,
         device=str(device),
         classes=list(range(view.n_classes)),
