@@ -60,9 +60,9 @@ def test_images_keep_the_labels_that_they_were_given(prepared):
         np.testing.assert_array_equal(found.train.y, official.train.y[first])
         np.testing.assert_array_equal(found.test.x, official.test.x[tested])
         np.testing.assert_array_equal(found.test.y, official.test.y[tested])
-        named = found.train.ybar if m == 3 else np.eye(10, dtype=bool)[found.train.ybar]
+        named = found.train.ybar if m > 1 else np.eye(10, dtype=bool)[found.train.ybar]
         assert [set(np.flatnonzero(row)) for row in named] == [set(row[:m]) for row in labels[first]]
-    assert named[0].sum() == 2  # a class that is named twice counts once
+        assert m != 3 or named[0].sum() == 2  # a class that is named twice counts once
 
 
 def test_the_first_of_each_class_or_all(script):
