@@ -39,7 +39,7 @@ def read_arrays(path: Path) -> Content:
         raise InputError(str(path), "x_test and y_test together", f"{tests[0]} alone")
     for name in arrays:
         if name.startswith("x"):
-            arrays[name] = _samples(path, name, arrays[name])
+            arrays[name] = checked_samples(path, name, arrays[name])
     _check_labels(path, arrays)
     classes = _classes(path, arrays)
     train = _split(path, arrays, classes, "")
@@ -93,7 +93,7 @@ def _member(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDA
         return read_npy(file, entry.file_size, str(path), WHOLE)
 
 
-def _samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
+def checked_samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
     """Bytes and floats as they are, whole numbers as floats."""
     if x.ndim not in (2, 3, 4) or x.size == 0:
         raise InputError(str(path), f"{name} of shape (n, d), (n, h, w) or (n, c, h, w), not empty", x.shape)

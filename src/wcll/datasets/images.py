@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import InputError, extra
+from wcll.checks import InputError, MissingExtraError, extra
 from wcll.memory import check_memory
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")  #: no others: Pillow runs programs for some
@@ -25,23 +25,30 @@ GREY_MODES = ("1", "L", "LA")
 COLOUR_MODES = ("RGB", "RGBA", "RGBX", "P", "PA", "CMYK", "YCbCr", "LAB", "HSV")
 
 
-def read_images(paths: Sequence[Path], colour: bool | None = None) -> NDArray[np.uint8]:
-    """Images of one size: (n, 3, h, w) in colour, (n, h, w) in grey; if nothing is said, in grey where all are."""
+def read_images(
+    paths: Sequence[Path], colour: bool | None = None, resized: tuple[int, int] | None = None
+) -> NDArray[np.uint8]:
+    """Images of one size: (n, 3, h, w) in colour, (n, h, w) in grey; if nothing is said, in grey where all are.
+
+    With ``resized``, a width and a height, images may be of any size, and are brought to this one.
+    """
     with warnings.catch_warnings(), ThreadPoolExecutor(WORKERS) as pool:  # decoders let other threads run
         warnings.simplefilter("ignore")  # what cannot be used is an error
         if colour is None:
             colour = any(pool.map(_is_colour, paths))
-        width, height = size = _opened(paths[0], lambda image: image.size)
+        width, height = size = resized or _opened(paths[0], lambda image: image.size)
         shape = (3, height, width) if colour else (height, width)
-        need = len(paths) * math.prod(shape) + min(len(paths), WORKERS) * DECODING * width * height
+        largest = width * height if resized is None else max(pool.map(_area, paths))
+        need = len(paths) * math.prod(shape) + min(len(paths), WORKERS) * DECODING * largest
         check_memory(str(paths[0]), f"{len(paths)} images of its size", need)
         images = np.empty((len(paths), *shape), np.uint8)
 
         def decode(i: int, image: Any) -> None:
-            if image.size != size:  # before it is decoded: it may be large
+            if resized is None and image.size != size:  # before it is decoded: it may be large
                 expected = f"an image of {_pixels(size)} as {paths[0].name}"
                 raise InputError(str(paths[i]), expected, _pixels(image.size))
-            pixels = np.asarray(image.convert("RGB" if colour else "L"))
+            image = image.convert("RGB" if colour else "L")
+            pixels = np.asarray(image if image.size == size else image.resize(size))
             pixels = pixels.transpose(2, 0, 1) if colour else pixels
             if pixels.shape != shape:
                 raise ValueError(f"pixels of shape {pixels.shape} where its header says {shape}")
@@ -49,6 +56,27 @@ def read_images(paths: Sequence[Path], colour: bool | None = None) -> NDArray[np
 
         list(pool.map(lambda i: _opened(paths[i], partial(decode, i)), range(len(paths))))
     return images
+
+
+def unreadable(paths: Sequence[Path]) -> dict[int, InputError]:
+    """Which of these images cannot be decoded, and why."""
+
+    def decode(path: Path) -> InputError | None:
+        try:
+            _opened(path, lambda image: image.load())
+        except MissingExtraError:
+            raise
+        except InputError as error:
+            return error
+        return None
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(WORKERS) as pool:
+        warnings.simplefilter("ignore")
+        return {i: error for i, error in enumerate(pool.map(decode, paths)) if error is not None}
+
+
+def _area(path: Path) -> int:
+    return int(_opened(path, lambda image: image.width * image.height))
 
 
 def _is_colour(path: Path) -> bool:

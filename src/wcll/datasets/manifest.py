@@ -39,7 +39,7 @@ def read_manifest(folder: Path, classes: Sequence[str] | None = None) -> Content
     ]:
         raise InputError(str(path), f"labels among {some_names(names)}", "{!r} for {}".format(*unknown[0]))
     ybar = _ybar(path, ruled_out, number) if given else None
-    paths = _images(folder, rows)
+    paths = image_paths(folder, [row["path"] for row in rows])
     groups = text_array(path, [row["case"] for row in rows]) if "case" in rows[0] else None
     y = np.array([number.get(label, -1) for label in labels], np.int64)
     return Content(names, Split(read_images(paths), y, groups, ybar), None)
@@ -61,7 +61,7 @@ def _ybar(path: Path, ruled_out: Sequence[Sequence[str]], number: Mapping[str, i
 def files(folder: Path) -> list[Path]:
     """The table and every image that it names."""
     path = folder / MANIFEST
-    return [path, *dict.fromkeys(_images(folder, _rows(path)))]
+    return [path, *dict.fromkeys(image_paths(folder, [row["path"] for row in _rows(path)]))]
 
 
 def count(folder: Path) -> Counts:
@@ -69,14 +69,14 @@ def count(folder: Path) -> Counts:
     return len(_rows(folder / MANIFEST)), None
 
 
-def _images(folder: Path, rows: Sequence[dict[str, str]]) -> list[Path]:
-    """The image of every row, which must lie in the folder."""
+def image_paths(folder: Path, names: Sequence[str]) -> list[Path]:
+    """The images of these names, which must lie in the folder."""
     path, inside = folder / MANIFEST, folder.resolve()
-    if outside := [row["path"] for row in rows if not _real(folder / row["path"]).is_relative_to(inside)]:
+    if outside := [name for name in names if not _real(folder / name).is_relative_to(inside)]:
         raise InputError(str(path), "paths inside its folder", repr(outside[0]), "neither .. nor links lead out of it")
-    if missing := [row["path"] for row in rows if not _is_file(folder / row["path"])]:
+    if missing := [name for name in names if not _is_file(folder / name)]:
         raise InputError(str(path), "a file for every row", f"no {missing[0]} ({len(missing)} missing)")
-    return [folder / row["path"] for row in rows]
+    return [folder / name for name in names]
 
 
 def _real(path: Path) -> Path:
