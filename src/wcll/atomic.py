@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,3 +51,36 @@ def replacing(path: Path, argument: str) -> Iterator[Path]:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def check_folder_target(path: Path, argument: str) -> None:
+    """Fail before any work if a folder ``path`` could not be made afterwards."""
+    if "\0" in str(path) or not path.name or path.name == "..":
+        raise InputError(argument, "the name of a folder", repr(str(path)))
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise InputError(argument, "a folder", f"{path}, which is none")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(argument, "a folder that can be written", str(path.parent))
+
+
+@contextmanager
+def replacing_folder(path: Path, argument: str) -> Iterator[Path]:
+    """A folder beside ``path`` to write into; it takes the place of ``path`` if all goes well, else it vanishes."""
+    check_folder_target(path, argument)
+    path = path.absolute()
+    draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:60]}."))
+    old = draft.with_name(f"{draft.name}.old")
+    try:
+        yield draft
+        mask = os.umask(0)
+        os.umask(mask)
+        draft.chmod(0o777 & ~mask)
+        if path.exists():
+            path.rename(old)  # a folder that is not empty cannot be replaced in one step
+        draft.rename(path)
+    except BaseException:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
