@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wcll.atomic import check_target, replacing
+from wcll.atomic import check_folder_target, check_target, replacing, replacing_folder
 from wcll.checks import InputError
 
 
@@ -61,3 +61,32 @@ def test_a_store_of_results_is_never_replaced(tmp_path):
             write(path, "--out")
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_takes_the_place_of_another_whole_or_not_at_all(tmp_path):
+    def write(text: str, fail: bool = False) -> None:
+        with replacing_folder(tmp_path / "out", "--out") as draft:
+            (draft / "a").write_text(text)
+            if fail:
+                raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        write("half", fail=True)
+    assert list(tmp_path.iterdir()) == []
+    write("one")
+    (tmp_path / "out" / "b").write_text("of the old one")
+    with pytest.raises(ValueError, match="stop"):
+        write("half", fail=True)
+    assert (tmp_path / "out" / "a").read_text() == "one"
+    write("two")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
+    assert (tmp_path / "out" / "a").read_text() == "two"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("name", ["file", "link", "..", "nosuch/x", "a\0b"])
+def test_what_cannot_become_a_folder(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("/tmp")
+    with pytest.raises(InputError, match="--out: expected"):
+        check_folder_target(tmp_path / name, "--out")

@@ -37,6 +37,7 @@ ORDER = [
         "suites",
         "results",
         "running",
+        "owndata",
     ),
     *("theory", "report", "paper", "cli", "__main__"),
 ]

@@ -35,7 +35,7 @@ NAMES = ("", " ", "..", "../x", "~nosuchuser/x", "x" * 5000, "a\nb", "\x1b[31mre
 FILES = ("folder", "pipe", "garbage", "nosuch/x.svg", "garbage/x.json", "pipe.toml")
 SILLY = (*NUMBERS, *NAMES, *FILES)
 DEVICES = ("/dev/null", "/dev/zero")  #: only for what is read: whoever may write everywhere could replace them
-READ = ("suite", "labels", "file", "transition", "data", "folder")
+READ = ("suite", "labels", "file", "transition", "data", "folder", "model")
 
 #: What makes a command valid, and quick; names end as their values must.
 VALID = {
@@ -45,6 +45,9 @@ VALID = {
     "report": ["tiny.toml"],
     "paper report": ["--results", "results"],
     "bound simulate": ["--draws", "2"],
+    "train": ["labels.csv", "--not-label", "label", "--loss", "log", "--epochs", "1", "--out", "model", "--force"],
+    "predict": ["kept", "labels.csv", "-o", "out.csv"],
+    "evaluate": ["kept", "labels.csv", "--not-label", "label"],
     "labels describe": ["labels.csv", "--not-label", "label"],
     "results export": ["rows.json"],
     "results import": ["made.json"],
@@ -152,6 +155,8 @@ def place(tmp_path, monkeypatch, request):
     if request.param == "results":
         assert run(["run", "tiny.toml"]) == 0
         assert run(["results", "export", "made.json"]) == 0
+    if request.param == "model":
+        assert run(["train", *VALID["train"], "--out", "kept"]) == 0
     guarded = tmp_path
     yield
     guarded = None
@@ -169,8 +174,12 @@ def refused(*_: object) -> None:
     raise InputError("download", "no network in tests", "one")
 
 
+#: What is there before a command is tried.
+NEEDS = dict.fromkeys(("run", "report", "results"), "results") | dict.fromkeys(("predict", "evaluate"), "model")
+
+
 @pytest.mark.parametrize(("place", "words", "parameter"), [
-    pytest.param("results" if words.split()[0] in ("run", "report", "results") else "", words, parameter,
+    pytest.param(NEEDS.get(words.split()[0], ""), words, parameter,
                  id=f"{words}-{parameter.name}".replace(" ", "-"))
     for words, parameter in PLACES
 ], indirect=["place"])  # fmt: skip

@@ -21,6 +21,9 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it un
 #: Every command: where it is, and what it does.
 COMMANDS = {
     "demo": ("wcll.cli.demo:demo", "Compare the paper's methods on real digits, and write a report."),
+    "train": ("wcll.cli.train:train", "Learn a model from your own table, arrays or images."),
+    "predict": ("wcll.cli.predict:predict", "Predict classes with a model that train wrote."),
+    "evaluate": ("wcll.cli.evaluate:evaluate", "Say how good such a model is, without true labels or with them."),
     "methods": ("wcll.cli.methods:methods", "List the losses: what each needs, and its paper."),
     "simulate": ("wcll.cli.simulate:simulate", "Turn ordinary labels into complementary ones."),
     "labels": ("wcll.cli.labels:app", "Say what complementary labels in a file tell of themselves."),

@@ -80,14 +80,14 @@ def _named(suite: Suite, line: Line) -> str:
     return line.title + (f", told {' and '.join(told)}" if told else "")
 
 
-def png(grey: np.ndarray) -> bytes:
-    """A picture of bytes (height, width), from 0 for black to 255 for white."""
-    height, width = grey.shape
-    lines = b"".join(b"\0" + row.tobytes() for row in grey)
+def png(pixels: np.ndarray) -> bytes:
+    """A picture of bytes (height, width), from 0 for black to 255 for white, or (height, width, 3) in colour."""
+    height, width = pixels.shape[:2]
+    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
 
     def chunk(name: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
     parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + parts

@@ -62,6 +62,15 @@ def curves_panel(title: str, curves: Mapping[str, FloatArray]) -> str:
     return _draw("curves", title=title, curves={name: _band(runs) for name, runs in curves.items()}, epochs=epochs)
 
 
+def line_panel(title: str, values: Sequence[float]) -> str:
+    """One curve over epochs, from its lowest to its highest value."""
+    known = [value for value in values if np.isfinite(value)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    span = high - low or 1.0
+    shares = [(value - low) / span if np.isfinite(value) else np.nan for value in values]
+    return _draw("line", title=title, shares=shares, low=low, high=high, last=values[-1], epochs=len(values))
+
+
 def bar_panel(title: str, values: Sequence[float], names: Sequence[str], highlight: Sequence[int]) -> str:
     """One bar a class, some of them marked."""
     return _draw("bars", title=title, bars=list(zip(names, values, strict=True)), highlight=highlight)

@@ -29,11 +29,11 @@ def model_page(model: ComplementaryClassifier) -> str:
     """
     model.report()  # or its error
     made = [("versions", f"wcll {__version__}, numpy {np.__version__}")]
-    title, panels, sections = "Report of a model", _panels(model), list(_sections(model))
+    title, panels, sections = "Report of a model", label_panels(model), list(_sections(model))
     return render("labels.html", title=title, about=ABOUT, panels=panels, sections=sections, made=made)
 
 
-def _panels(model: ComplementaryClassifier) -> list[tuple[str, str, str]]:
+def label_panels(model: ComplementaryClassifier) -> list[tuple[str, str, str]]:
     """Figures with their titles and captions."""
     names, totals = [str(name) for name in model.classes_], model.label_totals_
     if len(names) > MOST_CLASSES:
@@ -48,6 +48,12 @@ def _panels(model: ComplementaryClassifier) -> list[tuple[str, str, str]]:
 
 
 def _sections(model: ComplementaryClassifier) -> Iterator[Section]:
+    yield chosen_section(model)
+    yield quality_section(model)
+
+
+def chosen_section(model: ComplementaryClassifier) -> Section:
+    """All candidates, the chosen one marked, and why it is."""
     heads = ("model", "rate", "epochs", "told", "log-likelihood", "samples", "")
     rows = tuple(
         (
@@ -61,13 +67,16 @@ def _sections(model: ComplementaryClassifier) -> Iterator[Section]:
         )
         for row in model.selection_
     )
-    yield Section("What was chosen, and why", tuple(model.report().splitlines()), heads, rows, ("model", "told", ""))
+    return Section("What was chosen, and why", tuple(model.report().splitlines()), heads, rows, ("model", "told", ""))
+
+
+def quality_section(model: ComplementaryClassifier) -> Section:
+    """Figures with intervals and verdicts, if they were estimated."""
     estimate = getattr(model, "estimate_", None)
     if estimate is None:
         line = "Not estimated here: evaluate(X, y) does it with labels that were not trained on, one a sample."
-        yield Section("How good it is", (line,))
-    else:
-        yield _estimated(estimate)
+        return Section("How good it is", (line,))
+    return _estimated(estimate)
 
 
 def _estimated(estimate: LabelFreeConfusion) -> Section:

@@ -1,0 +1,46 @@
+"""``wcll predict``: classes of new samples, by a model that ``wcll train`` wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wcll.atomic import check_target, replacing
+from wcll.checks import InputError
+from wcll.cli.messages import show
+from wcll.cli.own_options import (
+    DataArgument,
+    ItemOption,
+    ModelArgument,
+    SkipOption,
+    UnknownOption,
+    tell_notes,
+)
+from wcll.owndata.folder import OwnModel
+from wcll.owndata.sources import Roles, read_samples
+from wcll.owndata.using import predict as predicted
+
+
+def predict(
+    model: ModelArgument,
+    data: DataArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .csv file that predictions go to.")],
+    item: ItemOption = None,
+    unknown: UnknownOption = "error",
+    skip_bad: SkipOption = False,
+) -> None:
+    """Write the likeliest class of every sample, and how likely each class is."""
+    check_target(out, "--out")
+    if out.suffix != ".csv":
+        raise InputError("--out", "a .csv file", out.name)
+    if out.exists() and data.is_file() and out.samefile(data):
+        raise InputError("--out", "another file than the data", str(out))
+    own = OwnModel.load(model)
+    samples = read_samples(data, Roles(item=item), own.reading(labels=False, skip_bad=skip_bad))
+    found = predicted(own, samples, ignore_unknown=unknown == "ignore")
+    with replacing(out, "--out") as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(found.lines())
+    tell_notes(samples.notes)
+    show(f"{len(samples)} predictions: {out}")

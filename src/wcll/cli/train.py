@@ -1,0 +1,177 @@
+"""``wcll train``: from a user's own data to a model in a folder."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wcll.atomic import check_folder_target, replacing_folder
+from wcll.checks import InputError
+from wcll.cli.messages import tell
+from wcll.cli.output import console, duration, time_span
+from wcll.cli.own_options import DataArgument, ItemOption, NotLabelOption, SkipOption, class_list, tell_notes
+from wcll.datasets.arrays import read_array
+from wcll.labels import FAMILIES
+from wcll.owndata.card import card_of, markdown
+from wcll.owndata.folder import is_model_folder
+from wcll.owndata.learning import Learnt, Settings, check_settings, learn
+from wcll.owndata.sources import Reading, Roles, Samples, read_samples
+from wcll.owndata.unfinished import Unfinished
+from wcll.report.own_page import own_page
+from wcll.report.render import literal
+from wcll.results.csv_lines import csv_line
+
+SEEDS = 2**31 - 1
+MOST = 10**9  #: of epochs and steps
+SIDE = 4096  #: the longest of an image that is resized
+
+Columns = list[str] | None
+
+
+def train(  # noqa: PLR0913  (a command's options)
+    data: DataArgument,
+    out: Annotated[Path, typer.Option(help="The folder that the model goes to.")],
+    not_label: NotLabelOption = None,
+    item: ItemOption = None,
+    group: Annotated[
+        str | None, typer.Option(help="Column of groups, such as patients, that stay on one side of every split.")
+    ] = None,
+    ignore: Annotated[Columns, typer.Option(help="Column that is no feature; may come again.")] = None,
+    category: Annotated[Columns, typer.Option(help="Column whose numbers are names; may come again.")] = None,
+    classes: Annotated[str | None, typer.Option(help="All classes, separated by commas (default: all named).")] = None,
+    loss: Annotated[str, typer.Option(help="auto chooses everything; or one of wcll methods.")] = "auto",
+    model: Annotated[str | None, typer.Option(help="linear, mlp, cnn9 or resnet18 (default: chosen).")] = None,
+    transition: Annotated[
+        str | None,
+        typer.Option(help="How labels are chosen: a family such as popularity, or a .npy file with Q[y, ybar]."),
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="The learning rate (default: chosen).")] = None,
+    epochs: Annotated[int | None, typer.Option(help="How many at most (default: chosen).", min=1, max=MOST)] = None,
+    budget: Annotated[int | None, typer.Option(help="About how many steps all may take.", min=1, max=MOST)] = None,
+    max_time: Annotated[str | None, typer.Option(help="When nothing further is tried: 90s, 9m, 1.5h.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all draws.", min=0, max=SEEDS)] = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+    size: Annotated[
+        str | None, typer.Option(help="What images are brought to, such as 64x64 (default: as is).")
+    ] = None,
+    skip_bad: SkipOption = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped or killed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model that is there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the model card as JSON.")] = False,
+) -> None:
+    """Learn from complementary labels in your own data; without a true label, and without writing Python."""
+    _check_out(out, force)
+    pixels = None if size is None else _pixels(size)
+    seconds = None if max_time is None else time_span("--max-time", max_time)
+    told = None if transition is None else _transition(transition)
+    settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, device)
+    check_settings(settings)
+    roles = Roles(tuple(not_label or ()), item, group, None, tuple(ignore or ()), class_list(classes))
+    samples = read_samples(data, roles, Reading(skip_bad=skip_bad, size=pixels))
+    _check_categories(samples, category or [])
+    tell(f"wcll: {len(samples)} samples, {len(samples.all_classes())} classes")
+    unfinished = Unfinished.beside(out)
+    learnt = learn(
+        samples,
+        roles,
+        settings,
+        categories=tuple(category or ()),
+        size=pixels,
+        unfinished=unfinished,
+        resume=resume,
+        say=lambda line: tell(f"wcll: {line}"),
+    )
+    card = card_of(samples, learnt, _command(data, out, locals()))
+    _write(out, samples, learnt, card)
+    Unfinished(unfinished, "").clear()
+    tell_notes((*learnt.notes, *learnt.alarms))
+    if as_json:
+        print(json.dumps(card, indent=2))
+        return
+    _print(card, out)
+
+
+def _check_out(out: Path, force: bool) -> None:
+    check_folder_target(out, "--out")
+    if out.exists() and any(out.iterdir()):
+        if not is_model_folder(out):
+            raise InputError("--out", "a new folder, or one of a model", f"{out}, which holds other files")
+        if not force:
+            raise InputError("--out", "a new folder", f"{out}, which holds a model", "add --force to replace it")
+
+
+def _pixels(text: str) -> tuple[int, int]:
+    parts = text.lower().split("x")
+    if not all(part.isascii() and part.isdecimal() and len(part) < 6 for part in parts) or len(parts) not in (1, 2):
+        raise InputError("--size", "a width and a height such as 64x64", repr(text))
+    width, height = (int(part) for part in (*parts, parts[0])[:2])
+    if not (1 <= width <= SIDE and 1 <= height <= SIDE):
+        raise InputError("--size", f"from 1 to {SIDE} pixels", repr(text))
+    return width, height
+
+
+def _transition(text: str) -> Any:
+    """A family, or a matrix from a file."""
+    if text.endswith(".npy"):
+        return read_array(Path(text))
+    return text if text in FAMILIES or not text else FAMILIES[text]  # which fails, and offers the nearest
+
+
+def _check_categories(samples: Samples, category: list[str]) -> None:
+    for name in category:
+        if not isinstance(samples.features, dict) or name not in samples.features:
+            raise InputError("--category", "the name of a column of features", repr(name))
+
+
+def _command(data: Path, out: Path, given: dict[str, Any]) -> str:
+    """The command as it may be given again, without folders of this machine."""
+    words = ["wcll", "train", data.name]
+    for name in ("not_label", "ignore", "category"):
+        words += [word for value in given[name] or () for word in (f"--{name.replace('_', '-')}", value)]
+    usual = {"loss": "auto", "seed": 0, "device": "auto"}
+    for name in (
+        "item",
+        "group",
+        "classes",
+        "loss",
+        "model",
+        "transition",
+        "lr",
+        "epochs",
+        "budget",
+        "max_time",
+        "seed",
+    ):
+        if given[name] != usual.get(name):
+            words += [f"--{name.replace('_', '-')}", str(given[name])]
+    words += ["--size", given["size"]] if given["size"] else []
+    words += ["--skip-bad"] if given["skip_bad"] else []
+    return shlex.join([*words, "--out", out.name])
+
+
+def _write(out: Path, samples: Samples, learnt: Learnt, card: dict[str, Any]) -> None:
+    """All files of the model at once, or none."""
+    with replacing_folder(out, "--out") as draft:
+        learnt.own.save(draft)
+        rows = learnt.own.classifier.history_
+        history = [csv_line(["epoch", "loss", "seconds"]), *(csv_line(row.values()) for row in rows)]
+        texts = {
+            "card.json": json.dumps(card, indent=1) + "\n",
+            "card.md": markdown(card, literal),
+            "history.csv": "".join(history),
+            "page.html": own_page(samples, learnt, card),
+        }
+        for name, text in texts.items():  # names of files may be any bytes
+            (draft / name).write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def _print(card: dict[str, Any], out: Path) -> None:
+    screen = console()
+    training = card["training"]
+    for line in training["report"] or [f"{training['loss']}, {training['model']}, {training['epochs']} epochs."]:
+        screen.print(line, soft_wrap=True)
+    screen.print(f"{duration(card['made']['seconds'])}; model: {out}, page: {out / 'page.html'}", soft_wrap=True)

@@ -1,0 +1,1 @@
+"""From a user's own table, arrays or images to a model in a folder, without writing Python."""

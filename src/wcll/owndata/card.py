@@ -1,0 +1,219 @@
+"""What is said of a model: the data, what was believed of labels, estimates with intervals, alarms and limits."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from wcll import __version__
+from wcll.labels.worth import POINTS, label_worth
+from wcll.owndata.learning import Learnt
+from wcll.owndata.sources import Samples, label_counts
+
+LIMITS = (
+    "No true label was used: every figure is an estimate from complementary labels, and rests on the Q above.",
+    "Figures are for samples like those of training; where classes are more or less frequent, they are others.",
+    'A figure that "can\'t be checked" is true if Q is; labels can contradict a Q, but never confirm one.',
+    "Digests in this folder show damage, not forgery: load models only from people you trust.",
+)
+FEW = 1e-12  #: of a share, below which it is none
+
+
+def card_of(samples: Samples, learnt: Learnt, command: str) -> dict[str, Any]:
+    """Everything for JSON; the page and the Markdown say the same."""
+    model = learnt.own.classifier
+    estimate, selection = getattr(model, "estimate_", None), getattr(model, "selection_", None)
+    return {
+        "made": {
+            "command": command,
+            "wcll": __version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "seconds": round(learnt.seconds, 1),
+            "resumed_after_epoch": learnt.resumed_at,
+        },
+        "data": data_summary(samples, learnt),
+        "belief": str(model.belief_),
+        "transition": model.transition_.round(6).tolist(),
+        "classes": class_table(samples, learnt),
+        "training": {
+            "loss": model.loss if isinstance(model.loss, str) else "own",
+            "model": model.fitted_["model"],
+            "chosen": None if selection is None else next(row for row in selection if row["chosen"]),
+            "candidates": selection,
+            "epochs": model.n_iter_,
+            "temperature": model.temperature_,
+            "last_loss": model.history_[-1]["loss"],
+            "report": model.report().splitlines() if selection is not None else [],
+        },
+        "estimate": None if estimate is None else estimate.to_dict(),
+        "confusion": None if estimate is None else estimate.joint.round(6).tolist(),
+        "notes": list(learnt.notes),
+        "alarms": alarms_of(learnt),
+        "limits": list(LIMITS),
+        "label_next": label_next(learnt),
+    }
+
+
+def alarms_of(learnt: Learnt) -> list[str]:
+    """What speaks against the labels, or against what was assumed of them."""
+    lines = list(learnt.alarms)
+    estimate = getattr(learnt.own.classifier, "estimate_", None)
+    if estimate is not None and estimate.check.contradicted:
+        lines.append(f"Q is {estimate.check}: figures that rest on it cannot be used; {estimate.check.remedy}.")
+    return lines
+
+
+def data_summary(samples: Samples, learnt: Learnt) -> dict[str, Any]:
+    """How many samples, features and labels there are."""
+    assert samples.not_labels is not None
+    lengths = [len(names) for names in samples.not_labels]
+    kinds = learnt.own.preprocessing.kinds
+    found: dict[str, Any] = {
+        "source": samples.path.name if samples.kind != "images" else samples.path.parent.name,
+        "kind": samples.kind,
+        "samples": len(samples),
+        "labels": sum(lengths),
+        "labels_per_sample": [min(lengths), max(lengths)],
+        "groups": None if samples.groups is None else len(set(samples.groups)),
+        "shape": list(learnt.x.shape[1:]),
+        "stamp": samples.stamp,
+    }
+    if kinds and isinstance(samples.features, dict):
+        found["columns"] = [_column(name, kind, samples) for name, kind in kinds.items()]
+    return found
+
+
+def _column(name: str, kind: str, samples: Samples) -> dict[str, Any]:
+    assert isinstance(samples.features, dict)
+    column = samples.features[name]
+    if kind == "text":
+        texts = column.texts()
+        different = sorted(set(texts) - {""})
+        return {"name": name, "kind": kind, "missing": texts.count(""), "categories": len(different)}
+    values = column.numbers() if kind == "number" else column.dates()
+    return {"name": name, "kind": kind, "missing": int(np.isnan(values).sum())}
+
+
+def class_table(samples: Samples, learnt: Learnt) -> list[dict[str, Any]]:
+    """By class: how often it is named, its share by label counts, by the model, and among its predictions."""
+    model = learnt.own.classifier
+    counts = label_counts(samples.not_labels or [])
+    told = model.belief_.prior_source == "estimated"  # a family may assume the shares
+    by_counts, by_model = model.belief_.prior if told else None, getattr(model, "prior_", None)
+    predicted = Counter(map(str, model.predict(learnt.x)))
+    return [
+        {
+            "name": str(name),
+            "named": counts[str(name)],
+            "share_by_counts": None if by_counts is None else round(float(by_counts[k]), 4),
+            "share_by_model": None if by_model is None else round(float(by_model[k]), 4),
+            "predicted": round(predicted[str(name)] / len(learnt.x), 4),
+        }
+        for k, name in enumerate(model.classes_)
+    ]
+
+
+def label_next(learnt: Learnt) -> list[str]:
+    """What further labels would be good for."""
+    model = learnt.own.classifier
+    lines = []
+    estimate = getattr(model, "estimate_", None)
+    few = (
+        [] if estimate is None else [name for name, one in estimate.figures.items() if one.verdict == "too few labels"]
+    )
+    if few:
+        lines.append(f"Too few labels to judge: {', '.join(few[:6])}{' and others' if len(few) > 6 else ''}.")
+    prior = getattr(model, "prior_", None)
+    if prior is not None and (prior > FEW).all():
+        worth = label_worth(model.transition_, prior)
+        for one in worth.judging[1:2]:
+            lines.append(
+                f"A model that is right in {100 * one.accuracy:.0f} % is judged to ± {100 * POINTS:.0f} points by "
+                f"about {one.labels} complementary labels, or {one.true_labels} true ones, that were not trained on."
+            )
+    if estimate is not None and not model.belief_.known:
+        lines.append(
+            "A few hundred samples with a true and a complementary label would measure Q (transition_from_pairs)."
+        )
+    lines.append("Among samples, those that the model is least sure of tell it most: the list below begins with them.")
+    return lines
+
+
+def markdown(card: dict[str, Any], literal: Any) -> str:
+    """The card as Markdown; ``literal`` makes text mean nothing to it."""
+    data = card["data"]
+    lines = [f"# Model card: {literal(str(data['source']))}", "", *_data_lines(data), ""]
+    lines += ["## What is believed of labels", "", f"{literal(card['belief'])}.", ""]
+    heads = ("class", "named", "share by counts", "share by model", "predicted")
+    rows = [
+        (
+            literal(one["name"]),
+            str(one["named"]),
+            *(_percent(one[k]) for k in ("share_by_counts", "share_by_model", "predicted")),
+        )
+        for one in card["classes"]
+    ]
+    lines += [*_table(heads, rows), "", "## Training", ""]
+    training = card["training"]
+    said = training["report"] or [f"Loss {training['loss']}, model {training['model']}, {training['epochs']} epochs."]
+    lines += [literal(line) + "  " for line in said]
+    lines += ["", "## How good it is", ""]
+    if card["estimate"] is None:
+        lines += ["Not estimated: `wcll evaluate` does it with labels that were not trained on.", ""]
+    else:
+        figures = card["estimate"]["figures"]
+        rows = [
+            (literal(name), *(_percent(one[k]) for k in ("value", "low", "high")), one["verdict"])
+            for name, one in figures.items()
+        ]
+        lines += [literal(f"From {card['estimate']['labels']} labels that models had not seen; 95 % intervals."), ""]
+        lines += [*_table(("figure", "estimate", "from", "to", "verdict"), rows), ""]
+    for title, name in (
+        ("Alarms", "alarms"),
+        ("Notes", "notes"),
+        ("What to label next", "label_next"),
+        ("Limits", "limits"),
+    ):
+        lines += [f"## {title}", "", *(f"- {literal(line)}" for line in card[name] or ["none"]), ""]
+    made = card["made"]
+    lines += ["## How this was made", "", f"- command: {literal(made['command'])}"]
+    lines += [f"- {name}: {literal(str(made[name]))}" for name in made if name != "command"]
+    return "\n".join(lines) + "\n"
+
+
+def _data_lines(data: dict[str, Any]) -> list[str]:
+    several = data["labels_per_sample"]
+    each = str(several[0]) if several[0] == several[1] else f"{several[0]} to {several[1]}"
+    lines = [f"{data['samples']} samples with {data['labels']} complementary labels ({each} a sample)."]
+    if columns := data.get("columns"):
+        words = {"number": "of numbers", "date": "of dates", "text": "of categories"}
+        parts = [f"{n} {words[kind]}" for kind in words if (n := sum(one["kind"] == kind for one in columns))]
+        missing = sum(one["missing"] for one in columns)
+        lines.append(f"Columns: {', '.join(parts)}; {missing} missing values.")
+    else:
+        lines.append(f"Each of shape {tuple(data['shape'])}.")
+    if data["groups"] is not None:
+        lines.append(f"{data['groups']} groups, each on one side of every split.")
+    return lines
+
+
+def data_lines(card: dict[str, Any]) -> list[str]:
+    """The data in words."""
+    return _data_lines(card["data"])
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None or share != share else f"{100 * share:.1f} %"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return ["| " + " | ".join(line) + " |" for line in lines]

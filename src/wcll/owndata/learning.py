@@ -1,0 +1,148 @@
+"""Training on a user's own samples: the estimator with what the command line gives, watched and kept on the way."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wcll import __version__
+from wcll.checks import InputError
+from wcll.estimator import ComplementaryClassifier
+from wcll.labels import FAMILIES
+from wcll.owndata.folder import OwnModel
+from wcll.owndata.preprocessing import Preprocessing
+from wcll.owndata.sources import Roles, Samples
+from wcll.owndata.unfinished import Unfinished
+from wcll.persistence import plain_setting
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may say of the training; the rest is chosen."""
+
+    loss: str = "auto"
+    model: str | None = None
+    transition: Any = None  #: a name of a family, or a matrix
+    lr: float | None = None
+    epochs: int | None = None
+    budget: int | None = None
+    max_time: float | None = None
+    seed: int = 0
+    device: str = "auto"
+
+    def classifier(self, classes: tuple[str, ...]) -> ComplementaryClassifier:
+        """A new one."""
+        return ComplementaryClassifier(
+            self.loss,
+            model=self.model,
+            classes=list(classes),
+            transition=self.transition,
+            lr=self.lr,
+            max_epochs=self.epochs,
+            budget=self.budget,
+            max_time=self.max_time,
+            random_state=self.seed,
+            device=self.device,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """A model, the numbers that it was fitted to, and what is to be said of how it came about."""
+
+    own: OwnModel
+    x: NDArray[Any]
+    notes: tuple[str, ...]  #: of the data
+    alarms: tuple[str, ...]  #: of the labels
+    seconds: float
+    resumed_at: int = 0  #: the epoch, if it went on from one
+
+
+def learn(
+    samples: Samples,
+    roles: Roles,
+    settings: Settings,
+    *,
+    categories: tuple[str, ...] = (),
+    size: tuple[int, int] | None = None,
+    unfinished: Path | None = None,
+    resume: bool = False,
+    say: Say = lambda line: None,
+) -> Learnt:
+    """Fit preprocessing and classifier; with ``unfinished``, a folder, so that a killed training can go on."""
+    start, classes = time.perf_counter(), samples.all_classes()
+    preprocessing, x, notes = Preprocessing.fit(samples.features, categories)
+    new = settings.classifier(classes)
+    y = labels_of(samples)
+    kept = None if unfinished is None else Unfinished(unfinished, _key(x, samples, classes, settings))
+    model = kept.resumed(new) if kept is not None and resume else None
+    at = 0 if model is None else model.n_iter_
+    if kept is not None:
+        _announce(kept, resume, at, say)
+    fitted = new if model is None else model
+    fitted.callbacks = [] if kept is None else [kept]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted.fit(x, y, groups=None if samples.groups is None else np.array(samples.groups))
+    fitted.callbacks = new.callbacks = []
+    if kept is not None and model is not None:
+        fitted = kept.settle(fitted, new)
+    colour = bool(x.ndim == 4 and x.shape[1] == 3) if samples.kind == "images" else None
+    own = OwnModel(fitted, preprocessing, samples.kind, roles, colour, size, samples.stamp)
+    alarms = tuple(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
+    return Learnt(own, x, (*samples.notes, *notes), alarms, time.perf_counter() - start, at)
+
+
+def labels_of(samples: Samples) -> Any:
+    """Complementary labels as an estimator takes them: one name a sample, or lists."""
+    assert samples.not_labels is not None
+    if all(len(names) == 1 for names in samples.not_labels):
+        return np.array([names[0] for names in samples.not_labels])
+    return [list(names) for names in samples.not_labels]
+
+
+def check_settings(settings: Settings) -> None:
+    """What can be told wrong before any data are read."""
+    if isinstance(settings.transition, str):
+        FAMILIES[settings.transition]  # or its error, with the nearest name
+    settings.classifier(("a", "b"))._settled()._check_settings(go_on=False)
+    named = settings.loss != "auto"
+    for option, value in (("--budget", settings.budget), ("--max-time", settings.max_time)):
+        if named and value is not None:
+            raise InputError(option, "--loss auto beside it, which it limits", f"--loss {settings.loss}")
+
+
+def _announce(kept: Unfinished, resume: bool, at: int, say: Say) -> None:
+    if at:
+        say(f"going on after epoch {at} of {kept.total}")
+        return
+    if resume:
+        say("nothing was kept to go on from: training starts anew")
+    kept.clear()
+
+    def begun(model: ComplementaryClassifier) -> None:
+        chosen = f"{model.model} at a rate of {model.lr:g}" if isinstance(model.model, str) else "the model"
+        say(f"fitting {chosen} for {model.max_epochs} epochs to all samples")
+
+    kept.begun = begun
+
+
+def _key(x: NDArray[Any], samples: Samples, classes: tuple[str, ...], settings: Settings) -> str:
+    """Of all that a training depends on."""
+    plain = {name: plain_setting(name, value) for name, value in asdict(settings).items()}
+    hasher = blake2b(digest_size=16)
+    hasher.update(json.dumps([__version__, plain, classes, samples.not_labels, samples.groups]).encode())
+    hasher.update(f"{x.dtype.str} {x.shape}".encode())
+    hasher.update(np.ascontiguousarray(x).data)
+    return hasher.hexdigest()

@@ -1,0 +1,224 @@
+"""How the columns of a table become the numbers that a model takes; fitted once, written as JSON, the same ever after.
+
+Numbers and dates (in days): missing ones are the mean, with a column that says so, then mean 0 and deviation 1.
+Text: a column for every category, a missing one counting as one of its own if training had some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from wcll.checks import FloatArray, InputError, choice, entry
+from wcll.datasets.base import some_names
+from wcll.memory import check_memory
+from wcll.owndata.columns import SHOWN, Column
+from wcll.owndata.transformers import new_encoder, new_imputer, plain_transformer, rebuilt_transformer
+
+KINDS = ("number", "date", "text")
+FEW = 20  #: different texts of a column that may always be categories
+NEARLY = 0.5  #: the share of rows with a text of their own from which on a column is taken for names of rows
+
+Features = Mapping[str, Column] | NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Preprocessing:
+    """Fitted transformers, and the columns that they take; none for images, whose pixels are taken as they are."""
+
+    kinds: Mapping[str, str]  #: of columns by name, in order; none for arrays
+    width: int  #: features of an array, if it is one
+    steps: tuple[Any, ...] = ()  #: for numbers and dates, one after the other
+    encoder: OneHotEncoder | None = None  #: for text
+
+    @staticmethod
+    def fit(features: Features, categories: Sequence[str] = ()) -> tuple[Preprocessing, NDArray[Any], list[str]]:
+        """Fitted to features; these as numbers; and what is to be said of them."""
+        if isinstance(features, np.ndarray):
+            return _fit_array(features)
+        kinds, notes = _kinds(features, categories)
+        new = Preprocessing(kinds, 0)
+        numbers, texts = new._numbers(features), new._texts(features)
+        steps: list[Any] = []
+        if numbers.shape[1]:
+            for step in (new_imputer(), StandardScaler()):
+                numbers = step.fit_transform(numbers)
+                steps.append(step)
+        encoder = None
+        if texts.shape[1]:
+            encoder = new_encoder()
+            encoder.fit(texts)
+        fitted = Preprocessing(kinds, 0, tuple(steps), encoder)
+        return fitted, fitted.transform(features), notes
+
+    def transform(self, features: Features, *, ignore_unknown: bool = False) -> NDArray[Any]:
+        """Features as a model takes them; columns that are not among those of training are left out."""
+        if isinstance(features, np.ndarray):
+            return self._transform_array(features)
+        if not self.kinds:
+            raise InputError("data", f"arrays of {self.width or 'pixels'} features, as in training", "a table")
+        self._check_columns(features)
+        numbers, texts = self._numbers(features), self._texts(features)
+        for step in self.steps:
+            numbers = step.transform(numbers)
+        if self.encoder is None:
+            return numbers.astype(np.float32)
+        if not ignore_unknown:
+            self._check_known(features, texts)
+        wide = sum(map(len, self.encoder.categories_)) + numbers.shape[1]
+        check_memory("data", f"{len(texts)} rows of {wide} numbers", 3 * 4 * wide * len(texts))
+        return np.hstack([numbers.astype(np.float32), self.encoder.transform(texts)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and names, for JSON."""
+        return {
+            "columns": [{"name": name, "kind": kind} for name, kind in self.kinds.items()],
+            "width": self.width,
+            "steps": [plain_transformer(step) for step in self.steps],
+            "encoder": None if self.encoder is None else plain_transformer(self.encoder),
+        }
+
+    @staticmethod
+    def from_dict(plain: Any) -> Preprocessing:
+        """What :meth:`to_dict` wrote; whatever does not fit together is refused."""
+        columns = entry(plain, "columns", list)
+        kinds = {entry(one, "name", str): choice("kind", entry(one, "kind", str), KINDS) for one in columns}
+        encoder = entry(plain, "encoder", dict | None)
+        new = Preprocessing(
+            kinds,
+            entry(plain, "width", int),
+            tuple(rebuilt_transformer(step) for step in entry(plain, "steps", list)),
+            None if encoder is None else rebuilt_transformer(encoder),
+        )
+        new._check_fit(len(columns))
+        return new
+
+    @property
+    def n_features(self) -> int | None:
+        """How many numbers a sample becomes; None for images."""
+        if not self.kinds and not self.width:
+            return None
+        numbers = len(self.steps[-1].mean_) if self.steps else 0
+        return numbers + (0 if self.encoder is None else sum(map(len, self.encoder.categories_)))
+
+    def _check_fit(self, columns: int) -> None:
+        """Fail unless steps fit to columns and to each other."""
+        numbers = self.width or sum(kind != "text" for kind in self.kinds.values())
+        texts = sum(kind == "text" for kind in self.kinds.values())
+        sizes = [step.n_features_in_ for step in self.steps]
+        if [type(step).__name__ for step in self.steps] not in (
+            [],
+            ["StandardScaler"],
+            ["SimpleImputer", "StandardScaler"],
+        ):
+            raise InputError("steps", "SimpleImputer and StandardScaler", [type(step).__name__ for step in self.steps])
+        flagged = len(self.steps[0].indicator_.features_) if len(sizes) == 2 else 0
+        wanted = [numbers, numbers + flagged][-len(sizes) :] if sizes else []
+        is_encoder = self.encoder is None or isinstance(self.encoder, OneHotEncoder)
+        encoded = self.encoder.n_features_in_ if self.encoder is not None and is_encoder else 0
+        if (
+            len(self.kinds) != columns
+            or sizes != wanted
+            or bool(sizes) != bool(numbers)
+            or not is_encoder
+            or encoded != texts
+        ):
+            raise InputError("columns", "transformers that fit to them", "others")
+
+    def _check_columns(self, features: Mapping[str, Column]) -> None:
+        if missing := [name for name in self.kinds if name not in features]:
+            path = next(iter(features.values())).path
+            raise InputError(
+                str(path), f"the columns of training, {some_names(list(self.kinds))}", f"no {missing[0]!r}"
+            )
+
+    def _numbers(self, features: Mapping[str, Column]) -> FloatArray:
+        """Columns of numbers and dates."""
+        n = len(next(iter(features.values())))
+        found = [
+            features[name].numbers() if kind == "number" else features[name].dates()
+            for name, kind in self.kinds.items()
+            if kind != "text"
+        ]
+        return np.stack(found, axis=1) if found else np.zeros((n, 0))
+
+    def _texts(self, features: Mapping[str, Column]) -> NDArray[Any]:
+        n = len(next(iter(features.values())))
+        found = [features[name].texts() for name, kind in self.kinds.items() if kind == "text"]
+        return np.array(found, dtype=object).T if found else np.zeros((n, 0), dtype=object)
+
+    def _check_known(self, features: Mapping[str, Column], texts: NDArray[Any]) -> None:
+        """Fail where a category was not there in training; a missing one is in no column then, as any is imputed."""
+        assert self.encoder is not None
+        names = [name for name, kind in self.kinds.items() if kind == "text"]
+        for j, name in enumerate(names):
+            known = set(self.encoder.categories_[j].tolist())
+            if odd := sorted(set(texts[:, j].tolist()) - known - {""}):
+                row = texts[:, j].tolist().index(odd[0]) + 1
+                expected = f"categories of column {name!r} among {some_names(sorted(known - {''}))}"
+                remedy = "--unknown-category ignore predicts without it"
+                raise InputError(str(features[name].path), expected, f"{odd[0][:SHOWN]!r} in row {row}", remedy)
+
+    def _transform_array(self, features: NDArray[Any]) -> NDArray[Any]:
+        if self.kinds:
+            raise InputError("data", f"a table with columns {some_names(list(self.kinds))}, as in training", "arrays")
+        if not self.width:
+            return features
+        if features.ndim != 2 or features.shape[1] != self.width:
+            raise InputError("data", f"{self.width} features a sample, as in training", f"shape {features.shape}")
+        numbers = features
+        for step in self.steps:
+            numbers = step.transform(numbers.astype(np.float64))
+        return numbers.astype(np.float32)
+
+
+def _fit_array(features: NDArray[Any]) -> tuple[Preprocessing, NDArray[Any], list[str]]:
+    if features.ndim > 2:  # images
+        return Preprocessing({}, 0), features, []
+    scaler = StandardScaler().fit(features.astype(np.float64))
+    new = Preprocessing({}, features.shape[1], (scaler,))
+    return new, new.transform(features), []
+
+
+def _kinds(features: Mapping[str, Column], categories: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """What each column is, without those that hold nothing."""
+    kinds: dict[str, str] = {}
+    notes: list[str] = []
+    for name, column in features.items():
+        kind = "text" if name in categories else column.kind
+        if kind not in KINDS:
+            remedy = f"leave it out: --ignore {name}"
+            raise InputError(str(column.path), "columns of numbers, dates or text", f"another kind in {name!r}", remedy)
+        if _is_empty(column, kind):
+            notes.append(f"column {name!r} holds no value, and is left out")
+            continue
+        if kind == "text":
+            _check_categories(column, column.texts())
+        kinds[name] = kind
+    if not kinds:
+        path = next(iter(features.values())).path if features else "data"
+        raise InputError(str(path), "at least one column of features", "none")
+    return kinds, notes
+
+
+def _is_empty(column: Column, kind: str) -> bool:
+    if kind == "text":
+        return not any(column.texts())
+    return bool(np.isnan(column.numbers() if kind == "number" else column.dates()).all())
+
+
+def _check_categories(column: Column, texts: Sequence[str]) -> None:
+    """Fail if nearly every row has a text of its own: nothing can be learnt from it."""
+    there = [text for text in texts if text]
+    different = len(set(there))
+    if different > FEW and different > NEARLY * len(there):
+        got = (
+            f"{different} different texts in {len(there)} rows of column {column.name!r}, such as {there[0][:SHOWN]!r}"
+        )
+        remedy = f"leave it out: --ignore {column.name}"
+        raise InputError(str(column.path), "numbers, dates (2024-05-31) or categories that come again", got, remedy)

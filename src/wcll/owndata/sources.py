@@ -1,0 +1,320 @@
+"""A user's own data, whatever they are: a table, arrays, or a folder of images with a table of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wcll.checks import InputError
+from wcll.datasets.arrays import checked_samples, load_members, read_arrays
+from wcll.datasets.base import in_order, some_names
+from wcll.datasets.images import read_images, unreadable
+from wcll.datasets.manifest import MANIFEST, image_paths
+from wcll.owndata.columns import Column
+from wcll.owndata.tables import Table, n_rows, read_table
+from wcll.reading import CHUNK
+
+USUAL = ("not_label", "ybar")  #: a column of labels, if none is named
+ENDINGS = "a .csv, .parquet or .npz file, or a folder of images with manifest.csv"
+
+Kind = Literal["table", "arrays", "images"]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What columns are for; those that are not named are features."""
+
+    not_label: tuple[str, ...] = ()
+    item: str | None = None
+    group: str | None = None
+    true_label: str | None = None
+    ignore: tuple[str, ...] = ()
+    classes: tuple[str, ...] | None = None  #: every class, if some may never be named
+
+    def options(self) -> list[tuple[str, str]]:
+        """Every column that is named, with the option that names it."""
+        one = [("--item", self.item), ("--group", self.group), ("--true-label", self.true_label)]
+        named = [*(("--not-label", name) for name in self.not_label), *(("--ignore", name) for name in self.ignore)]
+        return [*named, *((option, name) for option, name in one if name is not None)]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Features of samples, and what is said of them."""
+
+    kind: Kind
+    path: Path
+    named: str  #: what tells samples apart: "row", "sample", "path", or the column of items
+    names: list[str]
+    features: Table | NDArray[Any]
+    not_labels: list[tuple[str, ...]] | None = None  #: classes that each is not, none twice
+    true: list[str] | None = None  #: "" where nobody knows; for evaluation only
+    groups: list[str] | None = None
+    classes: tuple[str, ...] | None = None  #: that are declared
+    notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()  #: images, one a sample
+    stamp: str = ""  #: of the bytes of the table or array file, and of every image
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def all_classes(self) -> tuple[str, ...]:
+        """Those that are declared, or all that labels name, in order."""
+        if self.classes is not None:
+            return self.classes
+        assert self.not_labels is not None
+        return in_order([name for names in self.not_labels for name in names])
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read: which labels are wanted, and what images are made of."""
+
+    labels: bool = True  #: whether complementary labels must be there
+    optional: bool = False  #: whether they are taken if they are
+    skip_bad: bool = False  #: whether images that cannot be decoded are left out
+    size: tuple[int, int] | None = None  #: (width, height) that images are brought to
+    colour: bool | None = None
+    only: tuple[str, ...] | None = field(default=None)  #: columns that are features, if that is known
+
+
+def read_samples(path: Path, roles: Roles, reading: Reading) -> Samples:
+    """Samples of a table, of arrays, or of a folder of images."""
+    if path.is_dir():
+        return _read_folder(path, roles, reading)
+    if path.suffix == ".npz":
+        return _read_arrays(path, roles, reading)
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError("data", ENDINGS, str(path))
+    table = read_table(path)
+    roles = _check_roles(path, table, roles, reading)
+    samples = _of_table(path, table, roles, reading)
+    return replace(samples, stamp=_stamp([path]))
+
+
+def _check_roles(path: Path, table: Table, roles: Roles, reading: Reading) -> Roles:
+    """Columns that are named are there, each for one purpose; labels are found by their usual name if none is named."""
+    if not roles.not_label and (reading.labels or reading.optional):
+        usual = tuple(name for name in USUAL if name in table)[:1]
+        if not usual and reading.labels:
+            remedy = "say which column holds classes that a row is NOT"
+            raise InputError("--not-label", f"one of the columns {_columns(table)}", "none", remedy)
+        roles = replace(roles, not_label=usual)
+    named = roles.options()
+    for option, name in named:
+        if name not in table:
+            raise InputError(option, f"one of the columns {_columns(table)}", repr(name))
+        if [other for _, other in named].count(name) > 1:
+            raise InputError(option, "a column for one purpose", f"{name!r} twice")
+    return roles
+
+
+def _columns(table: Mapping[str, Column]) -> str:
+    return some_names([repr(name) for name in table])
+
+
+def _of_table(path: Path, table: Table, roles: Roles, reading: Reading) -> Samples:
+    known, n = roles.classes, n_rows(table)
+    not_labels = _not_labels(path, table, roles, known) if roles.not_label else None
+    true = [table[roles.true_label].labels(known)] if roles.true_label else []
+    groups = _names(path, table[roles.group], "group") if roles.group else None
+    special = {name for _, name in roles.options()}
+    wanted = [name for name in table if name not in special] if reading.only is None else reading.only
+    samples = Samples(
+        kind="table",
+        path=path,
+        named="row",
+        names=[str(i + 1) for i in range(n)],
+        features={name: table[name] for name in wanted if name in table},
+        not_labels=not_labels,
+        true=[_one(path, names, i) for i, names in enumerate(true[0])] if true else None,
+        groups=groups,
+        classes=known,
+    )
+    if roles.item is not None:
+        samples = _by_item(samples, _names(path, table[roles.item], "item"), roles.item)
+    if samples.not_labels is not None and (reading.labels or any(samples.not_labels)):
+        check_labels(samples)
+    elif samples.not_labels is not None:
+        samples = replace(samples, not_labels=None)
+    return samples
+
+
+def _not_labels(path: Path, table: Table, roles: Roles, known: Sequence[str] | None) -> list[tuple[str, ...]]:
+    """The labels of every row in all columns, each class once."""
+    columns = [table[name].labels(known) for name in roles.not_label]
+    return [tuple(dict.fromkeys(name for names in row for name in names)) for row in zip(*columns, strict=True)]
+
+
+def _one(path: Path, names: tuple[str, ...], row: int) -> str:
+    if len(names) > 1:
+        raise InputError(str(path), "one true label a row", f"{len(names)} in row {row + 1}")
+    return names[0] if names else ""
+
+
+def _names(path: Path, column: Column, what: str) -> list[str]:
+    texts = column.texts()
+    if "" in texts:
+        raise InputError(
+            str(path),
+            f"a value in every row of column {column.name!r}, the {what}",
+            f"none in row {texts.index('') + 1}",
+        )
+    return texts
+
+
+def _by_item(samples: Samples, items: list[str], named: str) -> Samples:
+    """Rows of one item as one sample: its features are the same in all of them, its labels are put together."""
+    rows: dict[str, list[int]] = {}
+    for row, item in enumerate(items):
+        rows.setdefault(item, []).append(row)
+    first = [some[0] for some in rows.values()]
+    assert isinstance(samples.features, dict)
+    for column in samples.features.values():
+        _check_same(samples.path, column, rows)
+    labels, true, groups = samples.not_labels, samples.true, samples.groups
+    joined = None
+    if labels is not None:
+        joined = [tuple(dict.fromkeys(name for row in some for name in labels[row])) for some in rows.values()]
+    return replace(
+        samples,
+        named=named,
+        names=list(rows),
+        features={name: column.take(first) for name, column in samples.features.items()},
+        not_labels=joined,
+        true=None if true is None else [true[row] for row in first],
+        groups=None if groups is None else [groups[row] for row in first],
+    )
+
+
+def _check_same(path: Path, column: Column, rows: Mapping[str, Sequence[int]]) -> None:
+    values = column.values
+    for item, some in rows.items():
+        for row in some[1:]:
+            same = values[row] == values[some[0]] or (values[row] != values[row] and values[some[0]] != values[some[0]])
+            if not same:
+                got = f"{values[some[0]]!r} and {values[row]!r} (rows {some[0] + 1} and {row + 1})"
+                remedy = f"leave it out: --ignore {column.name}"
+                raise InputError(str(path), f"one value of column {column.name!r} for item {item!r}", got, remedy)
+
+
+def check_labels(samples: Samples) -> None:
+    """Fail unless every sample has a label, of a class that there is, and a class that is left."""
+    labels, path = samples.not_labels, str(samples.path)
+    assert labels is not None
+    where = f"{samples.named} {{}}".format
+    for name, names in zip(samples.names, labels, strict=True):
+        if not names:
+            lacking = sum(not some for some in labels)
+            raise InputError(path, f"a label of every {samples.named}", f"none of {where(name)} ({lacking} without)")
+    classes = samples.all_classes()
+    if len(classes) < 2:
+        raise InputError(path, "labels of at least two classes", some_names(classes))
+    known = set(classes)
+    for name, names in zip(samples.names, labels, strict=True):
+        if odd := [one for one in names if one not in known]:
+            raise InputError(path, f"labels among {some_names(classes)}", f"{odd[0]!r} in {where(name)}")
+        if len(names) == len(classes):
+            remedy = "name every class with --classes, if there are more"
+            raise InputError(path, "a class that is left", f"all {len(classes)} ruled out of {where(name)}", remedy)
+
+
+def _read_arrays(path: Path, roles: Roles, reading: Reading) -> Samples:
+    """Arrays x and ybar; y, groups and classes if there are any."""
+    named = [(option, name) for option, name in roles.options() if option != "--true-label"]
+    if named or roles.classes:
+        option, name = (named or [("--classes", some_names(roles.classes or ()))])[0]
+        raise InputError(option, "none for an .npz file, whose arrays are x, ybar, y, groups and classes", repr(name))
+    if roles.true_label not in (None, "y"):
+        raise InputError("--true-label", "'y', the array of true labels", repr(roles.true_label))
+    there = load_members(path, ("x",), ("ybar", "y"))
+    if (reading.labels and "ybar" not in there) or (roles.true_label and "y" not in there):
+        raise InputError(str(path), f"an array {'y' if roles.true_label else 'ybar'}", "none")
+    names = [str(i) for i in range(len(there["x"]))]
+    if not set(there) & {"ybar", "y"} or not (reading.labels or reading.optional or roles.true_label):
+        x = _images_first(checked_samples(path, "x", there["x"]))
+        return Samples("arrays", path, "sample", names, x, stamp=_stamp([path]))
+    content = read_arrays(path)
+    split, classes = content.train, content.classes
+    samples = Samples("arrays", path, "sample", names, _images_first(split.x), classes=classes, stamp=_stamp([path]))
+    if split.ybar is not None and (reading.labels or reading.optional):
+        lists = [[k] for k in split.ybar] if split.ybar.ndim == 1 else [np.flatnonzero(row) for row in split.ybar]
+        samples = replace(samples, not_labels=[tuple(classes[k] for k in some) for some in lists])
+    groups = None if split.groups is None else [str(one) for one in split.groups.tolist()]
+    true = [classes[k] if k >= 0 else "" for k in split.y] if roles.true_label else None
+    return replace(samples, groups=groups, true=true)
+
+
+def _images_first(x: NDArray[Any]) -> NDArray[Any]:
+    """Grey images with an axis of one channel, as networks take them."""
+    return x[:, None] if x.ndim == 3 else x
+
+
+def _read_folder(path: Path, roles: Roles, reading: Reading) -> Samples:
+    """Images that the table manifest.csv names; its other columns are labels and groups, and no features."""
+    manifest = path / MANIFEST
+    if not manifest.is_file():
+        raise InputError("data", ENDINGS, f"{path}, a folder without {MANIFEST}")
+    table = read_table(manifest)
+    if "path" not in table:
+        raise InputError(str(manifest), "a column path", _columns(table))
+    if roles.group is None:
+        roles = replace(roles, group=next((name for name in ("group", "case") if name in table), None))
+    roles = _check_roles(manifest, table, replace(roles, item=roles.item or "path"), reading)
+    if roles.item != "path":
+        raise InputError("--item", "'path' for a folder of images", repr(roles.item))
+    samples = _of_table(manifest, table, roles, replace(reading, only=()))
+    if odd := [name for name in samples.names if "\0" in name]:
+        raise InputError(str(manifest), "paths of files", repr(odd[0]))
+    samples = replace(samples, kind="images", files=tuple(image_paths(path, samples.names)))
+    if reading.skip_bad:
+        samples = _without_bad(samples)
+    images = _images_first(read_images(samples.files, reading.colour, reading.size))
+    return replace(samples, features=images, stamp=_stamp([manifest, *samples.files]))
+
+
+def _without_bad(samples: Samples) -> Samples:
+    """Those whose images can be decoded; the others are counted, and the first is named."""
+    bad = unreadable(samples.files)
+    if len(bad) == len(samples):
+        raise next(iter(bad.values()))
+    if not bad:
+        return samples
+    rows = [i for i in range(len(samples)) if i not in bad]
+    note = f"{len(bad)} of {len(samples)} images cannot be decoded and are left out, first {samples.names[min(bad)]}"
+
+    def take(values: Any) -> Any:
+        return None if values is None else [values[i] for i in rows]
+
+    return replace(
+        samples,
+        names=take(samples.names),
+        not_labels=take(samples.not_labels),
+        true=take(samples.true),
+        groups=take(samples.groups),
+        files=tuple(take(samples.files)),
+        notes=(*samples.notes, note),
+    )
+
+
+def _stamp(paths: Sequence[Path]) -> str:
+    """A digest of what files hold, in order."""
+    hasher = blake2b(digest_size=16)
+    for path in paths:
+        with path.open("rb") as file:
+            while part := file.read(CHUNK):
+                hasher.update(part)
+        hasher.update(b"|")
+    return hasher.hexdigest()
+
+
+def label_counts(labels: Sequence[Sequence[str]]) -> Counter[str]:
+    """How often each class is named."""
+    return Counter(name for names in labels for name in names)

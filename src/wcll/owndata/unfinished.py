@@ -1,0 +1,138 @@
+"""A training under way, kept beside the folder that it will become: one that was killed goes on from there.
+
+What was chosen and where the optimiser stands are written at the ends of epochs, every few seconds. A training that is
+killed while it still chooses starts anew, and chooses the same, as all of it follows from its seed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wcll.checks import InputError, entry
+from wcll.estimator import ComplementaryClassifier, FitEpoch
+from wcll.evaluation import LabelFreeConfusion, label_free_confusion
+from wcll.labels import Belief, EstimatedTransition
+from wcll.persistence import read_model, write_model
+
+EVERY = 5.0  #: seconds between two saves
+STATE = "state.safetensors"
+ESTIMATED = ("transition", "standard_error", "shares", "shares_error")  #: arrays of an estimate of Q
+
+Plain = dict[str, Any]
+
+
+class Unfinished:
+    """The files of a training under way; called after every epoch, it saves what is needed to go on."""
+
+    def __init__(self, folder: Path, key: str, every: float = EVERY) -> None:
+        self.folder, self.key, self.every = folder, key, every
+        self.total: int | None = None  #: epochs in all
+        self._saved: float | None = None
+        self.begun: Callable[[ComplementaryClassifier], None] = lambda model: None  #: told once what was chosen
+
+    @staticmethod
+    def beside(out: Path) -> Path:
+        """Where the files of a training lie whose model will be ``out``."""
+        return out.absolute().with_name(f"{out.absolute().name}.unfinished")
+
+    def __call__(self, end: FitEpoch) -> None:
+        """Save if it is time, and there is more to come."""
+        if self._saved is not None and time.monotonic() - self._saved < self.every:
+            return
+        taken = end.classifier()
+        if self._saved is None:
+            self.begun(taken)
+        if self.total is None:
+            self.total = int(taken.max_epochs)
+        if end.epoch < self.total:
+            self._save(taken, end.epoch)
+        self._saved = time.monotonic()
+
+    def _save(self, taken: ComplementaryClassifier, epoch: int) -> None:
+        self.folder.mkdir(exist_ok=True)
+        model = self.folder / f"epoch-{epoch}.safetensors"
+        taken.save(model)
+        header = {"key": self.key, "epoch": epoch, "total": self.total, "model": model.name}
+        header |= {"chosen": _plain_q(taken), "estimate": _plain_estimate(getattr(taken, "estimate_", None))}
+        write_model(self.folder / STATE, taken.state_, header)  # from now on it goes on from here
+        for old in self.folder.glob("epoch-*.safetensors"):
+            if old != model:
+                old.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Forget what was saved."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def resumed(self, new: ComplementaryClassifier) -> ComplementaryClassifier | None:
+        """A classifier that goes on where the training was, when it is fitted; None if nothing was saved."""
+        if not (self.folder / STATE).is_file():
+            return None
+        header, state = read_model(self.folder / STATE)
+        if entry(header, "key", str) != self.key:
+            expected = "the data and settings that the training began with"
+            raise InputError("--resume", expected, "others", "leave --resume out to start anew")
+        self.total, epoch = entry(header, "total", int), entry(header, "epoch", int)
+        model = ComplementaryClassifier.load(self.folder / Path(entry(header, "model", str)).name)
+        model.set_params(**{**new.get_params(deep=False), "warm_start": True})
+        left = self.total - epoch
+        if hasattr(model, "chosen_"):
+            if (found := entry(header, "chosen", dict | None)) is not None:
+                model.chosen_["transition"] = _estimated(found)
+            model.chosen_["max_epochs"] = left
+            model.estimate_ = _estimate(header.get("estimate"), model.classes_)
+        else:
+            model.max_epochs = left
+        model.state_, model.n_iter_ = state, epoch
+        return model
+
+    def settle(self, model: ComplementaryClassifier, new: ComplementaryClassifier) -> ComplementaryClassifier:
+        """A resumed classifier, once it is fitted, with the settings of one that never stopped."""
+        model.set_params(**new.get_params(deep=False))
+        if hasattr(model, "chosen_"):
+            model.chosen_["max_epochs"] = self.total
+        return model
+
+
+def _plain_q(taken: ComplementaryClassifier) -> Plain | None:
+    """An estimate of Q that was chosen, with all that a belief is formed from."""
+    found = getattr(taken, "chosen_", {}).get("transition")
+    if not isinstance(found, EstimatedTransition):
+        return None
+    arrays = {name: getattr(found, name) for name in ESTIMATED}
+    plain = {name: None if value is None else np.asarray(value).tolist() for name, value in arrays.items()}
+    return {**plain, "basis": found.basis, "family": found.family}
+
+
+def _estimated(plain: Plain) -> EstimatedTransition:
+    arrays = {name: None if plain.get(name) is None else np.array(plain[name], np.float64) for name in ESTIMATED}
+    return EstimatedTransition(
+        np.asarray(arrays["transition"]),
+        arrays["standard_error"],
+        arrays["shares"],
+        entry(plain, "basis", str),
+        entry(plain, "family", str),
+        shares_error=arrays["shares_error"],
+    )
+
+
+def _plain_estimate(found: LabelFreeConfusion | None) -> Plain | None:
+    """The table that an estimate of accuracy was made of, and the belief."""
+    if found is None:
+        return None
+    table = np.rint(found.n * (found.belief.transition.T @ found.joint)).astype(int)
+    return {"table": table.tolist(), "belief": found.belief.to_dict()}
+
+
+def _estimate(plain: Mapping[str, Any] | None, classes: Any) -> LabelFreeConfusion | None:
+    if plain is None:
+        return None
+    with suppress(InputError):
+        return label_free_confusion(plain["table"], Belief.from_dict(plain["belief"]), classes=classes)
+    return None

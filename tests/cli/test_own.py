@@ -1,0 +1,131 @@
+"""From a user's own data to a model and back: every form of data, through the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+from own_files import QUICK, columns, digits, write_all, write_csv
+from wcll.cli.app import run
+from wcll.owndata.folder import FILES, OwnModel
+from wcll.owndata.sources import Roles, read_samples
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own")
+    return {"train": write_all(folder), "test": write_all(folder, 120, 240, "test")}
+
+
+@pytest.fixture(scope="module")
+def trained(files, tmp_path_factory):
+    """A model for every form of data."""
+    place, found = tmp_path_factory.mktemp("models"), {}
+    for kind, path in files["train"].items():
+        roles = ["--ignore", "label"] if kind in ("csv", "parquet") else []
+        assert run(["train", str(path), *roles, *QUICK, "--out", str(place / kind)]) == 0
+        found[kind] = place / kind
+    return found
+
+
+FORMS = ("csv", "parquet", "npz", "images")
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_train_predict_evaluate(kind, files, trained, tmp_path, capsys):
+    folder, data = trained[kind], str(files["test"][kind])
+    assert {path.name for path in folder.iterdir()} == set(FILES)
+    assert [path.name for path in folder.parent.iterdir() if path.name not in FORMS] == []
+    out = tmp_path / "out.csv"
+    assert run(["predict", str(folder), data, "-o", str(out)]) == 0
+    rows = rows_of(out)
+    assert len(rows) == 120
+    own = OwnModel.load(folder)
+    samples = read_samples(files["test"][kind], Roles(), own.reading(labels=False))
+    assert [row["predicted"] for row in rows] == own.classifier.predict(own.features(samples)).tolist()
+    true = "y" if kind == "npz" else "label"
+    capsys.readouterr()
+    assert run(["evaluate", str(folder), data, "--true-label", true, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["true"]["accuracy"] > 0.8
+    right = [row["predicted"] == name for row, name in zip(rows, digits(120, 240)[1], strict=True)]
+    assert found["true"]["accuracy"] == pytest.approx(sum(right) / 120)
+    assert found["complementary"] is None
+    assert run(["evaluate", str(folder), data]) == 0
+    assert "From 120 complementary labels, no true one; 95 % intervals." in capsys.readouterr().out
+
+
+def test_csv_and_parquet_are_one(files, trained, tmp_path):
+    """The same table in both forms gives the same model, and each predicts what the other holds."""
+    for kind, other in (("csv", "parquet"), ("parquet", "csv")):
+        out = str(tmp_path / f"{kind}.csv")
+        assert run(["predict", str(trained[kind]), str(files["test"][other]), "-o", out]) == 0
+    assert (tmp_path / "csv.csv").read_text() == (tmp_path / "parquet.csv").read_text()
+
+
+def test_a_new_process_predicts_the_same(files, trained, tmp_path):
+    data = str(files["test"]["csv"])
+    assert run(["predict", str(trained["csv"]), data, "-o", str(tmp_path / "here.csv")]) == 0
+    words = ["predict", str(trained["csv"]), data, "-o", str(tmp_path / "there.csv")]
+    subprocess.run([sys.executable, "-m", "wcll", *words], check=True, capture_output=True)
+    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
+
+
+def test_labels_of_the_same_files_are_described(files, capsys):
+    for kind in ("csv", "parquet", "npz"):
+        assert run(["labels", "describe", str(files["train"][kind])]) == 0
+        assert "240 samples, 240 labels (1 a sample), 3 classes." in capsys.readouterr().out
+
+
+def test_several_labels_in_every_way(tmp_path, capsys):
+    """Two columns, a list in a cell, and several rows an item say the same, and give the same model."""
+    images, _, first = digits(80)
+    second = [name if i % 3 else one for i, (name, one) in enumerate(zip(digits(80)[2], first, strict=True))]
+    second = ["two" if i % 4 == 0 and one == "one" else one for i, one in enumerate(second)]
+    values = columns(images)
+    both = ["|".join(dict.fromkeys(pair)) for pair in zip(first, second, strict=True)]
+    write_csv(tmp_path / "columns.csv", {**values, "a": first, "b": second})
+    write_csv(tmp_path / "lists.csv", {**values, "not_label": both})
+    item = [f"i{i}" for i in range(80)]
+    long = {name: [one for cell in some for one in (cell, cell)] for name, some in {**values, "item": item}.items()}
+    long["not_label"] = [one for pair in zip(first, second, strict=True) for one in pair]
+    write_csv(tmp_path / "rows.csv", long)
+    options = {"columns": ["--not-label", "a", "--not-label", "b"], "lists": [], "rows": ["--item", "item"]}
+    cards = []
+    for name, more in options.items():
+        words = ["train", str(tmp_path / f"{name}.csv"), *more, *QUICK, "--out", str(tmp_path / name), "--json"]
+        capsys.readouterr()
+        assert run(words) == 0
+        cards.append(json.loads(capsys.readouterr().out))
+    assert [card["data"]["samples"] for card in cards] == [80] * 3
+    assert cards[0]["data"]["labels"] > 80
+    assert cards[0]["training"]["last_loss"] == cards[1]["training"]["last_loss"] == cards[2]["training"]["last_loss"]
+    out = tmp_path / "out.csv"
+    assert run(["predict", str(tmp_path / "rows"), str(tmp_path / "rows.csv"), "--item", "item", "-o", str(out)]) == 0
+    assert [row["item"] for row in rows_of(out)] == item
+    assert run(["evaluate", str(tmp_path / "rows"), str(tmp_path / "rows.csv"), "--item", "item"]) == 0
+    said = capsys.readouterr().err
+    assert "of samples with several labels one is drawn" in said
+    assert "trained on these very data" in said
+
+
+def test_groups_and_named_losses(tmp_path, capsys):
+    images, _, ruled_out = digits(100)
+    values = {**columns(images), "not_label": ruled_out, "who": [f"g{i % 10}" for i in range(100)]}
+    data = write_csv(tmp_path / "t.csv", values)
+    assert run(["train", str(data), "--group", "who", *QUICK, "--out", str(tmp_path / "g"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["groups"] == 10
+    words = ["--ignore", "who", "--loss", "wcll", "--epochs", "2", "--lr", "0.01", "--out", str(tmp_path / "w")]
+    assert run(["train", str(data), *words]) == 0
+    shown = capsys.readouterr().out
+    assert "wcll, linear, 2 epochs." in shown
+    assert "Not estimated" in (tmp_path / "w" / "card.md").read_text()
