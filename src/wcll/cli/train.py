@@ -75,16 +75,21 @@ def train(  # noqa: PLR0913  (a command's options)
     _check_categories(samples, category or [])
     tell(f"wcll: {len(samples)} samples, {len(samples.all_classes())} classes")
     unfinished = Unfinished.beside(out)
-    learnt = learn(
-        samples,
-        roles,
-        settings,
-        categories=tuple(category or ()),
-        size=pixels,
-        unfinished=unfinished,
-        resume=resume,
-        say=lambda line: tell(f"wcll: {line}"),
-    )
+    try:
+        learnt = learn(
+            samples,
+            roles,
+            settings,
+            categories=tuple(category or ()),
+            size=pixels,
+            unfinished=unfinished,
+            resume=resume,
+            say=lambda line: tell(f"wcll: {line}"),
+        )
+    except KeyboardInterrupt:
+        if unfinished.exists():
+            tell("wcll: the same command with --resume goes on from here")
+        raise
     card = card_of(samples, learnt, _command(data, out, locals()))
     _write(out, samples, learnt, card)
     Unfinished(unfinished, "").clear()
