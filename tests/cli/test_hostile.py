@@ -49,6 +49,7 @@ VALID = {
     "predict": ["kept", "labels.csv", "-o", "out.csv"],
     "evaluate": ["kept", "labels.csv", "--not-label", "label"],
     "labels describe": ["labels.csv", "--not-label", "label"],
+    "labels import": ["export.jsonl", "-o", "out.csv"],
     "results export": ["rows.json"],
     "results import": ["made.json"],
     "data download": ["digits"],
@@ -142,6 +143,7 @@ def place(tmp_path, monkeypatch, request):
     Path("tiny.toml").write_text(TINY)
     np.save("y.npy", np.repeat(np.arange(3), 20))
     Path("labels.csv").write_text("label,1.5\n" + "a,x\nb,y\nc,x\n" * 5)
+    Path("export.jsonl").write_text('{"text": "a", "label": "b", "answer": "reject"}\n')
     tiny = load_suite("tiny.toml")
     for module in ("demo", "paper"):
         monkeypatch.setattr(f"wcll.cli.{module}.load_suite", lambda name: tiny)

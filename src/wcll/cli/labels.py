@@ -1,26 +1,30 @@
-"""``wcll labels``: what complementary labels in a file say of themselves."""
+"""``wcll labels``: what complementary labels in a file say of themselves, and labels of annotation tools."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import typer
 
 from wcll import __version__
 from wcll.atomic import check_target
+from wcll.cli.messages import show, tell
 from wcll.cli.output import console, grid, write_file
 from wcll.datasets.label_files import read_label_file
 from wcll.errors import InputError
 from wcll.labels.health import health_of
+from wcll.owndata.annotation_tools import Label, read_export
+from wcll.owndata.importing import kept_labels, write_labels
 from wcll.report.label_page import label_page
 from wcll.report.label_sections import Section, sections
 
-app = typer.Typer(help="Complementary labels in a file: their health.", rich_markup_mode=None)
+app = typer.Typer(help="Complementary labels in a file: their health, and where they come from.", rich_markup_mode=None)
 
+Tool = Literal["label-studio", "prodigy"]
 LABELS = "Column with a label, a class that the sample is NOT; may come again."
 
 
@@ -60,6 +64,51 @@ def describe(
         _print(section)
     if out is not None:
         console().print(f"page: {out}")
+
+
+@app.command("import")
+def import_labels(
+    file: Annotated[Path, typer.Argument(help="Label Studio's JSON export, or Prodigy's JSON lines.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The table that labels go to, .csv or .parquet.")],
+    tool: Annotated[
+        Tool | None, typer.Option("--from", help="What the file is an export of (default: as it looks).")
+    ] = None,
+    item: Annotated[str | None, typer.Option(help="Field of a task that names its item (default: its id).")] = None,
+    control: Annotated[
+        str | None, typer.Option(help="Label Studio's control that asks what the item is NOT, if there are several.")
+    ] = None,
+    true_labels: Annotated[
+        bool, typer.Option("--true-labels", help="Keep what Prodigy accepted, in a column true_label.")
+    ] = False,
+) -> None:
+    """Turn an annotation tool's export into a table: item, not_label, annotator, offered, time."""
+    check_target(out, "--out")
+    if out.suffix not in (".csv", ".parquet"):
+        raise InputError("--out", "a .csv or .parquet file", out.name)
+    if out.exists() and file.exists() and out.samefile(file):
+        raise InputError("--out", "another file than the export", str(out))
+    found = read_export(file, tool, item=item, control=control)
+    labels = kept_labels(found.labels, true_labels)
+    if not labels:
+        got = f"none ({len(found.labels)} true ones)" if found.labels else "none"
+        raise InputError(str(file), "at least one label that says what an item is NOT", got)
+    write_labels(out, labels, true_labels)
+    for reason, times in found.skipped.items():
+        tell(f"wcll: note: {times} annotations {reason}")
+    if left := len(found.labels) - len(labels):
+        tell(f"wcll: note: {left} true labels are left out; --true-labels keeps them, for evaluation only")
+    show(_imported(labels, out))
+
+
+def _imported(labels: list[Label], out: Path) -> str:
+    """What was written, in a line, and how to look at it."""
+    items, who = {label.item for label in labels}, {label.annotator for label in labels} - {""}
+    classes = {label.not_label for label in labels} - {""}
+    by = f" by {len(who)} annotators" if who else ""
+    look = shlex.join(
+        ["wcll", "labels", "describe", out.name, "--item", "item", *(["--annotator", "annotator"] if by else [])]
+    )
+    return f"{len(labels)} labels of {len(items)} items{by}, {len(classes)} classes: {out} (look: {look})"
 
 
 def _check(file: Path, out: Path | None) -> None:

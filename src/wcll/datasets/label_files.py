@@ -19,6 +19,7 @@ from wcll.memory import check_memory
 from wcll.reading import check_file
 
 USUAL = ("not_label", "ybar")  #: names of a column of labels, if none is told
+TRUE = "true_label"  #: a column of true labels; rows that have nothing else are no complementary labels
 
 Columns = dict[str, list[str]]  #: cells by the name of their column; an empty one is none
 
@@ -34,8 +35,9 @@ def read_label_file(
     """Labels from a table or from arrays.
 
     In a table every row has a label in each of the columns ``labels`` (of several, some may be empty); rows with the
-    same ``item`` are of one sample, and without ``item`` every row is one. An ``.npz`` file has an array ``ybar``, of
-    shape (n,), (n, m), or a boolean mask (n, K), and perhaps ``classes`` and ``annotators``.
+    same ``item`` are of one sample, and without ``item`` every row is one. Rows that have nothing but a ``true_label``,
+    as imported ones may, are left out. An ``.npz`` file has an array ``ybar``, of shape (n,), (n, m), or a boolean mask
+    (n, K), and perhaps ``classes`` and ``annotators``.
     """
     if path.suffix == ".npz":
         for option, value in (("--not-label", labels), ("--item", item), ("--annotator", annotator)):
@@ -91,6 +93,7 @@ def _from_table(
     """Records of a table: a label is a cell, its sample the row or the item."""
     others = [("--item", item), ("--annotator", annotator)]
     columns: Columns = read(path, labels, [(option, name) for option, name in others if name is not None])
+    columns = _without_true(columns, labels, [name for _, name in others if name is not None])
     cells = [columns[name] for name in columns if name not in (item, annotator)]
     if not cells[0]:
         raise InputError(str(path), "at least one row of labels", "none")
@@ -104,6 +107,16 @@ def _from_table(
         number, who = _groups(path, columns[annotator], "annotator")
         records = replace(records, annotator=number[rows], annotators=who)
     return checked(records)
+
+
+def _without_true(columns: Columns, labels: Sequence[str], others: Sequence[str]) -> Columns:
+    """The same without true labels that nobody asked for, and without rows that have no other."""
+    if TRUE in (*labels, *others) or TRUE not in columns:
+        return columns
+    truth = columns.pop(TRUE)
+    cells = [columns[name] for name in columns if name not in others]
+    rows = [i for i, true in enumerate(truth) if not true.strip() or any(column[i].strip() for column in cells)]
+    return {name: [column[i] for i in rows] for name, column in columns.items()}
 
 
 def _cells(path: Path, columns: list[list[str]]) -> tuple[IntArray, list[str]]:
@@ -156,7 +169,8 @@ def _wanted(path: Path, header: Sequence[str], labels: Sequence[str], others: li
             raise InputError(str(path), f"one column {name!r}", list(header).count(name), "rename the others")
         if [other for _, other in asked].count(name) > 1:
             raise InputError(option, "a column of its own", f"{name!r} twice")
-    return [name for _, name in asked]
+    wanted = [name for _, name in asked]
+    return [*wanted, TRUE] if list(header).count(TRUE) == 1 and TRUE not in wanted else wanted
 
 
 def _csv_columns(path: Path, labels: Sequence[str], others: list[tuple[str, str]]) -> Columns:
