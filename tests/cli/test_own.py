@@ -129,3 +129,45 @@ def test_groups_and_named_losses(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "wcll, linear, 2 epochs." in shown
     assert "Not estimated" in (tmp_path / "w" / "card.md").read_text()
+
+
+def test_labels_in_a_table_of_their_own(files, tmp_path, capsys):
+    """As an annotation tool gives them: by item, some items several times, some not at all."""
+    images, _, ruled_out = digits(80)
+    item = [f"i{i}" for i in range(80)]
+    data = write_csv(tmp_path / "data.csv", {"tree": item, **columns(images)})
+    lines = [
+        {"text": name, "label": label, "answer": "reject"}
+        for name, label in zip(item[10:], ruled_out[10:], strict=True)
+    ]
+    lines += [lines[0], {"text": "i99", "label": "two", "answer": "reject"}]
+    lines += [{"text": "i3", "label": "zero", "answer": "accept"}]
+    (tmp_path / "export.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    for ending in ("csv", "parquet"):
+        labels = str(tmp_path / f"labels.{ending}")
+        assert run(["labels", "import", str(tmp_path / "export.jsonl"), "-o", labels, "--true-labels"]) == 0
+        words = ["--item", "tree", "--labels", labels]
+        out = str(tmp_path / ending)
+        capsys.readouterr()
+        assert run(["train", str(data), *words, *QUICK, "--out", out, "--json"]) == 0
+        card = json.loads(capsys.readouterr().out)
+        assert card["data"]["samples"] == card["data"]["labels"] == 70
+        assert card["notes"][0] == f"10 of 80 items have no label in labels.{ending}, and are left out"
+        assert card["notes"][1] == f"1 items of labels.{ending} are not in data.csv"
+        assert run(["evaluate", out, str(data), *words]) == 0
+        assert "From 70 complementary labels" in capsys.readouterr().out
+    manifest = {"item": [f"{i}.png" for i in range(50)], "not_label": digits(50)[2]}
+    labels = str(write_csv(tmp_path / "images.csv", manifest))
+    assert run(["train", str(files["train"]["images"]), "--labels", labels, *QUICK, "--out", str(tmp_path / "m")]) == 0
+    assert "190 of 240 items have no label" in capsys.readouterr().err
+    for words, expected in (
+        (["--labels", labels], "--item: expected one of the columns 'tree', 'p2'"),
+        (
+            ["--labels", labels, "--item", "tree"],
+            "labels of items such as 'i0' of data.csv, got none of 50, such as '0.png'",
+        ),
+        (["--labels", str(data), "--item", "tree"], "a column item, got 'tree'"),
+        (["--labels", labels, "--item", "tree", "--not-label", "p2"], "--not-label: expected none beside --labels"),
+    ):
+        assert run(["train", str(data), *words, *QUICK, "--out", str(tmp_path / "n")]) == 2
+        assert expected in capsys.readouterr().err

@@ -50,6 +50,8 @@ TABLES = {
     "all classes": (with_cell("not_label", 4, "zero|one|two"), [], "all 3 ruled out of row 5"),
     "one class": ({**values(), "not_label": ["zero"] * 60}, [], "labels of at least two classes, got zero"),
     "names": ({**values(), "name": [f"x{i}" for i in range(60)]}, [], "60 different texts in 60 rows of column 'name', such as 'x0'; leave it out: --ignore name"),
+    "a true label": ({**values(), "verdict": values()["label"]}, [], "column 'verdict' holds names of classes, such as 'zero'; is it a true label? leave it out: --ignore verdict"),
+    "labels twice": ({**values(), "item": list(range(60))}, ["--labels", "labels.csv"], "--labels: expected data without labels of their own, got column 'not_label'; leave it out: --ignore not_label"),
     "infinity": (with_cell("p5", 7, "inf"), [], "finite numbers in column 'p5', got infinity in row 8"),
     "no column": (values(), ["--not-label", "nolabel"], "--not-label: expected one of the columns"),
     "two purposes": (values(), ["--group", "not_label"], "expected a column for one purpose, got 'not_label' twice"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from wcll.cli.output import console, grid
 from wcll.cli.own_options import (
     DataArgument,
     ItemOption,
+    LabelsOption,
     ModelArgument,
     NotLabelOption,
     SkipOption,
@@ -32,13 +34,14 @@ def evaluate(
         str | None, typer.Option(help="Column of true labels: for this evaluation, and for nothing else.")
     ] = None,
     item: ItemOption = None,
+    labels: LabelsOption = None,
     unknown: UnknownOption = "error",
     skip_bad: SkipOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Estimate accuracy from complementary labels, with intervals and verdicts; or measure it with true ones."""
     own = OwnModel.load(model)
-    samples = _read(own, data, Roles(tuple(not_label or ()), item, None, true_label), skip_bad)
+    samples = _read(own, data, Roles(tuple(not_label or ()), item, None, true_label), skip_bad, labels)
     found = evaluated(own, samples, ignore_unknown=unknown == "ignore")
     tell_notes(found.notes)
     if as_json:
@@ -47,11 +50,11 @@ def evaluate(
     _print(found)
 
 
-def _read(own: OwnModel, data: DataArgument, roles: Roles, skip_bad: bool) -> Samples:
+def _read(own: OwnModel, data: DataArgument, roles: Roles, skip_bad: bool, labels: Path | None) -> Samples:
     """Samples with labels: complementary ones in the columns that training had, unless others are named."""
-    needed = bool(roles.not_label) or roles.true_label is None
-    reading = own.reading(labels=needed, optional=roles.true_label is None, skip_bad=skip_bad)
-    if data.suffix in (".csv", ".parquet") and not roles.not_label and roles.true_label is None:
+    needed = bool(roles.not_label or labels) or roles.true_label is None
+    reading = own.reading(labels=needed, optional=roles.true_label is None, skip_bad=skip_bad, labels_in=labels)
+    if data.suffix in (".csv", ".parquet") and not roles.not_label and roles.true_label is None and labels is None:
         roles = Roles(own.roles.not_label, roles.item, None, None)
     if roles.true_label is not None and roles.true_label in own.preprocessing.kinds:
         raise InputError("--true-label", "a column that is no feature of the model", repr(roles.true_label))

@@ -21,6 +21,10 @@ NotLabelOption = Annotated[
 ItemOption = Annotated[
     str | None, typer.Option(help="Column that says which sample a row is of, if several are of one.")
 ]
+LabelsOption = Annotated[
+    Path | None,
+    typer.Option(help="Another table that has the labels: columns item and not_label, as labels import makes."),
+]
 SkipOption = Annotated[
     bool, typer.Option("--skip-bad", help="Leave out images that cannot be decoded; they are counted.")
 ]

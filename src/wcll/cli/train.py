@@ -13,13 +13,21 @@ from wcll.atomic import check_folder_target, replacing_folder
 from wcll.checks import InputError
 from wcll.cli.messages import tell
 from wcll.cli.output import console, duration, time_span
-from wcll.cli.own_options import DataArgument, ItemOption, NotLabelOption, SkipOption, class_list, tell_notes
+from wcll.cli.own_options import (
+    DataArgument,
+    ItemOption,
+    LabelsOption,
+    NotLabelOption,
+    SkipOption,
+    class_list,
+    tell_notes,
+)
 from wcll.datasets.arrays import read_array
 from wcll.labels import FAMILIES
 from wcll.owndata.card import card_of, markdown
 from wcll.owndata.folder import is_model_folder
 from wcll.owndata.learning import Learnt, Settings, check_settings, learn
-from wcll.owndata.sources import Reading, Roles, Samples, read_samples
+from wcll.owndata.sources import Reading, Roles, Samples, check_no_truth, read_samples
 from wcll.owndata.unfinished import Unfinished
 from wcll.report.own_page import own_page
 from wcll.report.render import literal
@@ -37,6 +45,7 @@ def train(  # noqa: PLR0913  (a command's options)
     out: Annotated[Path, typer.Option(help="The folder that the model goes to.")],
     not_label: NotLabelOption = None,
     item: ItemOption = None,
+    labels: LabelsOption = None,
     group: Annotated[
         str | None, typer.Option(help="Column of groups, such as patients, that stay on one side of every split.")
     ] = None,
@@ -71,8 +80,9 @@ def train(  # noqa: PLR0913  (a command's options)
     settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, device)
     check_settings(settings)
     roles = Roles(tuple(not_label or ()), item, group, None, tuple(ignore or ()), class_list(classes))
-    samples = read_samples(data, roles, Reading(skip_bad=skip_bad, size=pixels))
+    samples = read_samples(data, roles, Reading(skip_bad=skip_bad, size=pixels, labels_in=labels))
     _check_categories(samples, category or [])
+    check_no_truth(samples, category or [])
     tell(f"wcll: {len(samples)} samples, {len(samples.all_classes())} classes")
     unfinished = Unfinished.beside(out)
     try:
@@ -153,6 +163,7 @@ def _command(data: Path, out: Path, given: dict[str, Any]) -> str:
     ):
         if given[name] != usual.get(name):
             words += [f"--{name.replace('_', '-')}", str(given[name])]
+    words += ["--labels", given["labels"].name] if given["labels"] else []
     words += ["--size", given["size"]] if given["size"] else []
     words += ["--skip-bad"] if given["skip_bad"] else []
     return shlex.join([*words, "--out", out.name])

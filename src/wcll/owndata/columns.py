@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,7 +34,7 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """What the values are: numbers if all are, or dates if all are, else text."""
         if self.typed is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from wcll.owndata.tables import Table, n_rows, read_table
 from wcll.reading import CHUNK
 
 USUAL = ("not_label", "ybar")  #: a column of labels, if none is named
+TRUTHS = ("label", "labels", "y", "class", "target", "true_label", "truth")  #: usual names of true labels
 ENDINGS = "a .csv, .parquet or .npz file, or a folder of images with manifest.csv"
 
 Kind = Literal["table", "arrays", "images"]
@@ -65,6 +66,23 @@ class Samples:
     def __len__(self) -> int:
         return len(self.names)
 
+    def take(self, rows: Sequence[int]) -> Samples:
+        """Some of them, before images are read."""
+
+        def some(values: Any) -> Any:
+            return None if values is None else [values[i] for i in rows]
+
+        assert isinstance(self.features, dict)
+        return replace(
+            self,
+            names=some(self.names),
+            features={name: column.take(rows) for name, column in self.features.items()},
+            not_labels=some(self.not_labels),
+            true=some(self.true),
+            groups=some(self.groups),
+            files=tuple(some(self.files)) if self.files else (),
+        )
+
     def all_classes(self) -> tuple[str, ...]:
         """Those that are declared, or all that labels name, in order."""
         if self.classes is not None:
@@ -82,7 +100,8 @@ class Reading:
     skip_bad: bool = False  #: whether images that cannot be decoded are left out
     size: tuple[int, int] | None = None  #: (width, height) that images are brought to
     colour: bool | None = None
-    only: tuple[str, ...] | None = field(default=None)  #: columns that are features, if that is known
+    only: tuple[str, ...] | None = None  #: columns that are features, if that is known
+    labels_in: Path | None = None  #: another table that has the labels, by item
 
 
 def read_samples(path: Path, roles: Roles, reading: Reading) -> Samples:
@@ -94,14 +113,22 @@ def read_samples(path: Path, roles: Roles, reading: Reading) -> Samples:
     if path.suffix not in (".csv", ".parquet"):
         raise InputError("data", ENDINGS, str(path))
     table = read_table(path)
-    roles = _check_roles(path, table, roles, reading)
-    samples = _of_table(path, table, roles, reading)
-    return replace(samples, stamp=_stamp([path]))
+    samples = _of_table(path, table, _check_roles(path, table, roles, reading), reading)
+    return replace(samples, stamp=_stamp([path, *([reading.labels_in] if reading.labels_in else [])]))
 
 
 def _check_roles(path: Path, table: Table, roles: Roles, reading: Reading) -> Roles:
     """Columns that are named are there, each for one purpose; labels are found by their usual name if none is named."""
-    if not roles.not_label and (reading.labels or reading.optional):
+    if reading.labels_in is not None:
+        if roles.not_label:
+            raise InputError("--not-label", "none beside --labels", repr(roles.not_label[0]))
+        if roles.item is None and "item" not in table:
+            raise InputError("--item", f"one of the columns {_columns(table)}", "none", "say which column names items")
+        if own := [name for name in USUAL if name in table and name not in roles.ignore and reading.only is None]:
+            remedy = f"leave it out: --ignore {own[0]}"
+            raise InputError("--labels", "data without labels of their own", f"column {own[0]!r}", remedy)
+        roles = replace(roles, item=roles.item or "item")
+    elif not roles.not_label and (reading.labels or reading.optional):
         usual = tuple(name for name in USUAL if name in table)[:1]
         if not usual and reading.labels:
             remedy = "say which column holds classes that a row is NOT"
@@ -140,6 +167,8 @@ def _of_table(path: Path, table: Table, roles: Roles, reading: Reading) -> Sampl
     )
     if roles.item is not None:
         samples = _by_item(samples, _names(path, table[roles.item], "item"), roles.item)
+    if reading.labels_in is not None:
+        samples = _with_labels(samples, reading.labels_in)
     if samples.not_labels is not None and (reading.labels or any(samples.not_labels)):
         check_labels(samples)
     elif samples.not_labels is not None:
@@ -194,6 +223,30 @@ def _by_item(samples: Samples, items: list[str], named: str) -> Samples:
     )
 
 
+def _with_labels(samples: Samples, path: Path) -> Samples:
+    """Those that another table has labels of, with these; how many have none is said."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError("--labels", "a .csv or .parquet table with columns item and not_label", str(path))
+    table = read_table(path)
+    if missing := [name for name in ("item", "not_label") if name not in table]:
+        raise InputError(str(path), f"a column {missing[0]}", _columns(table))
+    found: dict[str, dict[str, None]] = {}
+    named = _names(path, table["item"], "item")
+    for item, labels in zip(named, table["not_label"].labels(samples.classes), strict=True):
+        found.setdefault(item, {}).update(dict.fromkeys(labels))
+    rows = [i for i, name in enumerate(samples.names) if found.get(name)]
+    if not rows:
+        got = f"none of {len(found)}, such as {next(iter(found))!r}"
+        raise InputError(str(path), f"labels of items such as {samples.names[0]!r} of {samples.path.name}", got)
+    labelled = replace(samples.take(rows), not_labels=[tuple(found[samples.names[i]]) for i in rows])
+    notes = []
+    if lacking := len(samples) - len(rows):
+        notes.append(f"{lacking} of {len(samples)} items have no label in {path.name}, and are left out")
+    if odd := len(found) - len(rows) - sum(not names for names in found.values()):
+        notes.append(f"{odd} items of {path.name} are not in {samples.path.name}")
+    return replace(labelled, notes=(*samples.notes, *notes))
+
+
 def _check_same(path: Path, column: Column, rows: Mapping[str, Sequence[int]]) -> None:
     values = column.values
     for item, some in rows.items():
@@ -203,6 +256,25 @@ def _check_same(path: Path, column: Column, rows: Mapping[str, Sequence[int]]) -
                 got = f"{values[some[0]]!r} and {values[row]!r} (rows {some[0] + 1} and {row + 1})"
                 remedy = f"leave it out: --ignore {column.name}"
                 raise InputError(str(path), f"one value of column {column.name!r} for item {item!r}", got, remedy)
+
+
+def check_no_truth(samples: Samples, features: Sequence[str]) -> None:
+    """Fail where a feature holds names of classes: it may be the true label, which no training may see.
+
+    ``features`` are those that a user has named as such. Numbers are suspected by the name of their column only.
+    """
+    if not isinstance(samples.features, dict):
+        return
+    classes = set(samples.all_classes())
+    for name, column in samples.features.items():
+        suspected = column.kind == "text" or (column.kind == "number" and name.strip().casefold() in TRUTHS)
+        if name in features or not suspected:
+            continue
+        values = set(column.texts()) - {""}
+        if len(values) > 1 and values <= classes:
+            got = f"column {name!r} holds names of classes, such as {min(values, key=column.texts().index)!r}"
+            remedy = f"is it a true label? leave it out: --ignore {name} (--category {name} keeps it)"
+            raise InputError(str(samples.path), "columns of features", got, remedy)
 
 
 def check_labels(samples: Samples) -> None:
@@ -229,6 +301,7 @@ def check_labels(samples: Samples) -> None:
 def _read_arrays(path: Path, roles: Roles, reading: Reading) -> Samples:
     """Arrays x and ybar; y, groups and classes if there are any."""
     named = [(option, name) for option, name in roles.options() if option != "--true-label"]
+    named += [("--labels", str(reading.labels_in))] if reading.labels_in else []
     if named or roles.classes:
         option, name = (named or [("--classes", some_names(roles.classes or ()))])[0]
         raise InputError(option, "none for an .npz file, whose arrays are x, ybar, y, groups and classes", repr(name))
@@ -267,17 +340,22 @@ def _read_folder(path: Path, roles: Roles, reading: Reading) -> Samples:
         raise InputError(str(manifest), "a column path", _columns(table))
     if roles.group is None:
         roles = replace(roles, group=next((name for name in ("group", "case") if name in table), None))
+    reading = replace(reading, only=())
     roles = _check_roles(manifest, table, replace(roles, item=roles.item or "path"), reading)
     if roles.item != "path":
         raise InputError("--item", "'path' for a folder of images", repr(roles.item))
-    samples = _of_table(manifest, table, roles, replace(reading, only=()))
+    samples = _of_table(manifest, table, roles, reading)
     if odd := [name for name in samples.names if "\0" in name]:
         raise InputError(str(manifest), "paths of files", repr(odd[0]))
     samples = replace(samples, kind="images", files=tuple(image_paths(path, samples.names)))
     if reading.skip_bad:
         samples = _without_bad(samples)
     images = _images_first(read_images(samples.files, reading.colour, reading.size))
-    return replace(samples, features=images, stamp=_stamp([manifest, *samples.files]))
+    return replace(
+        samples,
+        features=images,
+        stamp=_stamp([manifest, *([reading.labels_in] if reading.labels_in else []), *samples.files]),
+    )
 
 
 def _without_bad(samples: Samples) -> Samples:
@@ -287,21 +365,9 @@ def _without_bad(samples: Samples) -> Samples:
         raise next(iter(bad.values()))
     if not bad:
         return samples
-    rows = [i for i in range(len(samples)) if i not in bad]
     note = f"{len(bad)} of {len(samples)} images cannot be decoded and are left out, first {samples.names[min(bad)]}"
-
-    def take(values: Any) -> Any:
-        return None if values is None else [values[i] for i in rows]
-
-    return replace(
-        samples,
-        names=take(samples.names),
-        not_labels=take(samples.not_labels),
-        true=take(samples.true),
-        groups=take(samples.groups),
-        files=tuple(take(samples.files)),
-        notes=(*samples.notes, note),
-    )
+    rest = samples.take([i for i in range(len(samples)) if i not in bad])
+    return replace(rest, notes=(*samples.notes, note))
 
 
 def _stamp(paths: Sequence[Path]) -> str:
