@@ -39,7 +39,7 @@ class Column:
         """What the values are: numbers if all are, or dates if all are, else text."""
         if self.typed is not None:
             return self.typed
-        different = {cell for cell in self.values if not is_missing(cell)}
+        different = {cell for cell in set(self.values) if not is_missing(cell)}
         for kind, read in (("number", float), ("date", in_days)):
             if _all(read, different):
                 return kind  # type: ignore[return-value]
@@ -47,11 +47,15 @@ class Column:
 
     def numbers(self) -> FloatArray:
         """As numbers, NaN for none; an error that shows a value that is none."""
-        return self._floats("number", float, "a number")
+        return self._numbers
 
     def dates(self) -> FloatArray:
         """As days since 1970, NaN for none."""
         return self._floats("date", in_days, "a date such as 2024-05-31")
+
+    @cached_property
+    def _numbers(self) -> FloatArray:
+        return self._floats("number", float, "a number")
 
     def texts(self) -> list[str]:
         """As categories, "" for none."""
@@ -83,13 +87,19 @@ class Column:
         if self.typed == kind:
             values: FloatArray = self.values
         elif self.typed in (None, "text"):
-            values = np.array([self._read(cell, read, expected) for cell in self.values], np.float64)
+            values = self._parsed(read, expected)
         else:
             raise InputError(str(self.path), f"{expected} in every row of column {self.name!r}", self._what())
         if np.isinf(values).any():
             row = int(np.isinf(values).argmax()) + 1
             raise InputError(str(self.path), f"finite numbers in column {self.name!r}", f"infinity in row {row}")
         return values
+
+    def _parsed(self, read: Callable[[str], float], expected: str) -> FloatArray:
+        try:  # quick where none is missing
+            return np.array([read(cell) for cell in self.values], np.float64)
+        except ValueError:
+            return np.array([self._read(cell, read, expected) for cell in self.values], np.float64)
 
     def _read(self, cell: str, read: Callable[[str], float], expected: str) -> float:
         if is_missing(cell):
