@@ -21,6 +21,7 @@ LIMITS = (
     'A figure that "can\'t be checked" is true if Q is; labels can contradict a Q, but never confirm one.',
     "Digests in this folder show damage, not forgery: load models only from people you trust.",
 )
+UNSURE = 12  #: samples that are named
 FEW = 1e-12  #: of a share, below which it is none
 
 
@@ -59,6 +60,7 @@ def card_of(samples: Samples, learnt: Learnt, command: str) -> dict[str, Any]:
         "alarms": alarms_of(learnt),
         "limits": list(LIMITS),
         "label_next": label_next(learnt),
+        "least_sure": least_sure(samples, learnt),
     }
 
 
@@ -143,8 +145,27 @@ def label_next(learnt: Learnt) -> list[str]:
         lines.append(
             "A few hundred samples with a true and a complementary label would measure Q (transition_from_pairs)."
         )
-    lines.append("Among samples, those that the model is least sure of tell it most: the list below begins with them.")
+    lines.append("Among samples, those that the model is least sure of tell it most: they are listed.")
     return lines
+
+
+def least_sure(samples: Samples, learnt: Learnt) -> list[dict[str, Any]]:
+    """Samples whose two likeliest classes are nearest to each other: a label that rules out one of these decides."""
+    model = learnt.own.classifier
+    if not hasattr(model, "predict_proba"):
+        return []
+    chances = model.predict_proba(learnt.x)
+    order = np.argsort(-chances, axis=1, kind="stable")[:, :2]
+    pairs = np.take_along_axis(chances, order, axis=1)
+    return [
+        {
+            "index": int(i),
+            "name": samples.names[i],
+            "classes": [str(model.classes_[k]) for k in order[i]],
+            "chances": pairs[i].round(4).tolist(),
+        }
+        for i in np.argsort(pairs[:, 0] - pairs[:, 1], kind="stable")[:UNSURE]
+    ]
 
 
 def markdown(card: dict[str, Any], literal: Any) -> str:
@@ -179,10 +200,18 @@ def markdown(card: dict[str, Any], literal: Any) -> str:
     for title, name in (
         ("Alarms", "alarms"),
         ("Notes", "notes"),
-        ("What to label next", "label_next"),
         ("Limits", "limits"),
+        ("What to label next", "label_next"),
     ):
         lines += [f"## {title}", "", *(f"- {literal(line)}" for line in card[name] or ["none"]), ""]
+    rows = [
+        (
+            literal(one["name"]),
+            *(f"{literal(k)} ({_percent(p)})" for k, p in zip(one["classes"], one["chances"], strict=True)),
+        )
+        for one in card["least_sure"]
+    ]
+    lines += [*_table(("sample", "likeliest", "next"), rows), ""] if rows else []
     made = card["made"]
     lines += ["## How this was made", "", f"- command: {literal(made['command'])}"]
     lines += [f"- {name}: {literal(str(made[name]))}" for name in made if name != "command"]

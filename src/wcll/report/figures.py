@@ -97,19 +97,28 @@ def share_panel(title: str, shares: Sequence[float], names: Sequence[str], limit
     )
 
 
-def transition_panel(title: str, matrix: FloatArray, names: Sequence[str]) -> str:
-    """Q as shades, the largest entry the darkest: rows are true classes, columns labels."""
+def transition_panel(title: str, matrix: FloatArray, names: Sequence[str], said: str = "not") -> str:
+    """Q as shades, the largest entry the darkest: rows are true classes, columns labels, or what else is ``said``."""
     left = 90
     side = (PANEL - left - RIGHT) / len(matrix)
     cells = [
-        (i, j, matrix[i, j] / matrix.max(), f"{names[i]}, not {names[j]}: {100 * matrix[i, j]:.1f} %")
+        (i, j, matrix[i, j] / matrix.max(), f"{names[i]}, {said} {names[j]}: {100 * matrix[i, j]:.1f} %")
         for i, j in np.argwhere(matrix >= 0.005)
     ]
     most = [(name, names[int(row.argmax())]) for name, row in zip(names, matrix, strict=True)]
     height = round(TOP + side * len(matrix) + TOP)
     short = list(map(_short, names))
     return _draw(
-        "transition", title=title, cells=cells, most=most, names=short, left=left, side=side, width=PANEL, height=height
+        "transition",
+        title=title,
+        said=said,
+        cells=cells,
+        most=most,
+        names=short,
+        left=left,
+        side=side,
+        width=PANEL,
+        height=height,
     )
 
 
