@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -53,7 +54,8 @@ def evaluate(
 def _read(own: OwnModel, data: DataArgument, roles: Roles, skip_bad: bool, labels: Path | None) -> Samples:
     """Samples with labels: complementary ones in the columns that training had, unless others are named."""
     needed = bool(roles.not_label or labels) or roles.true_label is None
-    reading = own.reading(labels=needed, optional=roles.true_label is None, skip_bad=skip_bad, labels_in=labels)
+    reading = own.reading(labels=needed, optional=roles.true_label is None, skip_bad=skip_bad)
+    reading = replace(reading, labels_in=labels, usual_item=own.roles.item)  # labels of one item are one witness
     if data.suffix in (".csv", ".parquet") and not roles.not_label and roles.true_label is None and labels is None:
         roles = Roles(own.roles.not_label, roles.item, None, None)
     if roles.true_label is not None and roles.true_label in own.preprocessing.kinds:

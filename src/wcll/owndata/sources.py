@@ -101,6 +101,7 @@ class Reading:
     size: tuple[int, int] | None = None  #: (width, height) that images are brought to
     colour: bool | None = None
     only: tuple[str, ...] | None = None  #: columns that are features, if that is known
+    usual_item: str | None = None  #: the column of items, if it is there and none is named
     labels_in: Path | None = None  #: another table that has the labels, by item
 
 
@@ -119,15 +120,10 @@ def read_samples(path: Path, roles: Roles, reading: Reading) -> Samples:
 
 def _check_roles(path: Path, table: Table, roles: Roles, reading: Reading) -> Roles:
     """Columns that are named are there, each for one purpose; labels are found by their usual name if none is named."""
+    if roles.item is None and reading.usual_item in table:
+        roles = replace(roles, item=reading.usual_item)
     if reading.labels_in is not None:
-        if roles.not_label:
-            raise InputError("--not-label", "none beside --labels", repr(roles.not_label[0]))
-        if roles.item is None and "item" not in table:
-            raise InputError("--item", f"one of the columns {_columns(table)}", "none", "say which column names items")
-        if own := [name for name in USUAL if name in table and name not in roles.ignore and reading.only is None]:
-            remedy = f"leave it out: --ignore {own[0]}"
-            raise InputError("--labels", "data without labels of their own", f"column {own[0]!r}", remedy)
-        roles = replace(roles, item=roles.item or "item")
+        roles = _check_labels_elsewhere(table, roles, reading)
     elif not roles.not_label and (reading.labels or reading.optional):
         usual = tuple(name for name in USUAL if name in table)[:1]
         if not usual and reading.labels:
@@ -141,6 +137,18 @@ def _check_roles(path: Path, table: Table, roles: Roles, reading: Reading) -> Ro
         if [other for _, other in named].count(name) > 1:
             raise InputError(option, "a column for one purpose", f"{name!r} twice")
     return roles
+
+
+def _check_labels_elsewhere(table: Table, roles: Roles, reading: Reading) -> Roles:
+    """Items are named where another table has the labels, and there are no others."""
+    if roles.not_label:
+        raise InputError("--not-label", "none beside --labels", repr(roles.not_label[0]))
+    if roles.item is None and "item" not in table:
+        raise InputError("--item", f"one of the columns {_columns(table)}", "none", "say which column names items")
+    if own := [name for name in USUAL if name in table and name not in roles.ignore and reading.only is None]:
+        remedy = f"leave it out: --ignore {own[0]}"
+        raise InputError("--labels", "data without labels of their own", f"column {own[0]!r}", remedy)
+    return replace(roles, item=roles.item or "item")
 
 
 def _columns(table: Mapping[str, Column]) -> str:
