@@ -35,10 +35,10 @@ def test_tables_of_text_need_no_extras(tmp_path, monkeypatch, capsys):
     files = write_all(tmp_path, 60)
     plain = importlib.import_module
 
-    def refuse(name: str) -> object:
+    def refuse(name: str, package: str | None = None) -> object:
         if name.startswith(("pyarrow", "PIL")):
             raise ImportError(name)
-        return plain(name)
+        return plain(name, package)
 
     monkeypatch.setattr(importlib, "import_module", refuse)
     assert run(["train", str(files["csv"]), "--ignore", "label", *QUICK, "--out", str(tmp_path / "m")]) == 0
