@@ -104,7 +104,9 @@ def train(  # noqa: PLR0913  (a command's options)
     card = card_of(samples, learnt, _command(data, out, locals()))
     _write(out, samples, learnt, card)
     Unfinished(unfinished, "").clear()
-    tell_notes((*learnt.notes, *learnt.alarms))
+    tell_notes(learnt.notes)
+    for line in card["alarms"]:
+        tell(f"wcll: warning: {line}")
     if as_json:
         print(json.dumps(card, indent=2))
         return

@@ -12,10 +12,11 @@ import numpy as np
 from wcll.checks import InputError, extra
 from wcll.datasets.tables import check_table
 from wcll.memory import check_memory
-from wcll.owndata.columns import DAY, Column, Kind
+from wcll.owndata.columns import DAY, Column
 from wcll.reading import check_file
 
-CELL = 100  #: bytes in memory for one value of a Parquet file, at most
+TEXT, NUMBER = 150, 24  #: bytes in memory for one value of a Parquet file, about
+EXACT = 2**53  #: from which on floats do not hold every whole number
 
 Table = dict[str, Column]
 
@@ -71,9 +72,9 @@ def _read_parquet(path: Path) -> Table:
     try:
         with parquet.ParquetFile(path, pre_buffer=False) as file:
             schema = file.schema_arrow
-            rows = file.metadata.num_rows
-            check_memory(str(path), f"{rows} rows of {len(schema.names)} columns", CELL * rows * len(schema.names))
             _check_header(path, list(schema.names))
+            rows = file.metadata.num_rows
+            check_memory(str(path), f"{rows} rows of {len(schema.names)} columns", rows * _row_size(schema))
             index = {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
             names = [name for name in schema.names if name not in index]
             table = file.read(columns=names, use_threads=False)
@@ -82,6 +83,13 @@ def _read_parquet(path: Path) -> Table:
         raise
     except Exception as error:  # a damaged file fails in many ways
         raise InputError(str(path), "a whole .parquet file", str(error) or type(error).__name__) from None
+
+
+def _row_size(schema: Any) -> int:
+    from pyarrow import types
+
+    kinds = [schema.field(name).type for name in schema.names]
+    return sum(NUMBER if types.is_integer(kind) or types.is_floating(kind) else TEXT for kind in kinds)
 
 
 def _column(path: Path, name: str, array: Any) -> Column:
@@ -93,6 +101,10 @@ def _column(path: Path, name: str, array: Any) -> Column:
     kind = array.type
     if types.is_boolean(kind):  # as tables of text have them
         return Column(path, name, ["" if one is None else str(one) for one in array.to_pylist()], "text")
+    if (
+        types.is_integer(kind) and len(array) and _is_large(array)
+    ):  # numbers of items: as floats, some would be the same
+        return Column(path, name, ["" if one is None else str(one) for one in array.to_pylist()], "text")
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
         return Column(path, name, _floats(array), "number")
     if types.is_date(kind) or types.is_timestamp(kind):
@@ -103,11 +115,14 @@ def _column(path: Path, name: str, array: Any) -> Column:
         listed = [[one for one in some or [] if one is not None] for some in array.to_pylist()]
         if all(isinstance(one, str | int) for some in listed for one in some):
             return Column(path, name, listed, "list")
-    return Column(path, name, [None] * len(array), _other())
+    return Column(path, name, [None] * len(array), "other")
 
 
-def _other() -> Kind:
-    return "other"
+def _is_large(array: Any) -> bool:
+    from pyarrow import compute
+
+    ends = compute.min_max(array).as_py()
+    return any(end is not None and abs(end) >= EXACT for end in ends.values())
 
 
 def _floats(array: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
