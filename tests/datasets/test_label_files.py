@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import numpy as np
@@ -163,3 +164,26 @@ def test_memory_is_asked_for_before_it_is_taken(table, tmp_path, monkeypatch):
     monkeypatch.setattr("wcll.memory.free_memory", lambda: 100)
     with pytest.raises(InputError, match="which is free"):
         read_label_file(table)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_several_labels_in_a_cell(tmp_path, ending):
+    """As ``wcll train`` takes them."""
+    path = tmp_path / f"labels.{ending}"
+    if ending == "csv":
+        path.write_text('not_label,who\ncat|dog,x\n"[""bird"", ""dog""]",y\nelk,x\n')
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        cells = {"not_label": [["cat", "dog"], ["bird", "dog"], ["elk"]], "who": ["x", "y", "x"]}
+        importlib.import_module("pyarrow.parquet").write_table(pyarrow.table(cells), path)
+    records = read_label_file(path, annotator="who")
+    assert records.classes == ("bird", "cat", "dog", "elk")
+    assert records.label.tolist() == [1, 2, 0, 2, 3]
+    assert records.sample.tolist() == [0, 0, 1, 1, 2]
+    assert records.annotator.tolist() == [0, 0, 1, 1, 0]
+
+
+def test_a_class_whose_name_looks_like_several(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("not_label\na|b\nc\na|b\n")
+    assert read_label_file(path, classes=["a|b", "c", "d"]).label.tolist() == [0, 1, 0]

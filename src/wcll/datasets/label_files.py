@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from wcll.checks import InputError, IntArray, extra
 from wcll.datasets.arrays import load_members
 from wcll.datasets.base import check_names, in_order, some_names
-from wcll.datasets.tables import ROW, check_table
+from wcll.datasets.tables import ROW, check_table, names_in_cell
 from wcll.labels.records import LabelRecords, checked, label_records
 from wcll.memory import check_memory
 from wcll.reading import check_file
@@ -34,10 +35,10 @@ def read_label_file(
 ) -> LabelRecords:
     """Labels from a table or from arrays.
 
-    In a table every row has a label in each of the columns ``labels`` (of several, some may be empty); rows with the
-    same ``item`` are of one sample, and without ``item`` every row is one. Rows that have nothing but a ``true_label``,
-    as imported ones may, are left out. An ``.npz`` file has an array ``ybar``, of shape (n,), (n, m), or a boolean mask
-    (n, K), and perhaps ``classes`` and ``annotators``.
+    In a table every row has a label in each of the columns ``labels`` (of several, some may be empty), or several in a
+    cell, as ``cat|dog`` or as a list; rows with the same ``item`` are of one sample, and without ``item`` every row is
+    one. Rows that have nothing but a ``true_label``, as imported ones may, are left out. An ``.npz`` file has an array
+    ``ybar``, of shape (n,), (n, m), or a boolean mask (n, K), and perhaps ``classes`` and ``annotators``.
     """
     if path.suffix == ".npz":
         for option, value in (("--not-label", labels), ("--item", item), ("--annotator", annotator)):
@@ -97,7 +98,7 @@ def _from_table(
     cells = [columns[name] for name in columns if name not in (item, annotator)]
     if not cells[0]:
         raise InputError(str(path), "at least one row of labels", "none")
-    rows, flat = _cells(path, cells)
+    rows, flat = _apart(*_cells(path, cells), classes)
     names = in_order(list(set(flat))) if classes is None else tuple(classes)
     check_names(path, names)
     index = _indices(path, flat, names)
@@ -133,6 +134,14 @@ def _cells(path: Path, columns: list[list[str]]) -> tuple[IntArray, list[str]]:
         raise InputError(str(path), "a label in every row", f"empty ones in row {row + 1}")
     flat = [cell for row in zip(*columns, strict=True) for cell in row if cell.strip()]
     return np.nonzero(there)[0], flat
+
+
+def _apart(rows: IntArray, cells: list[str], classes: Sequence[str] | None) -> tuple[IntArray, list[str]]:
+    """Cells that name several classes, as ``cat|dog`` or as a JSON list, as labels one by one."""
+    parts = {cell: names_in_cell(cell, classes) or (cell,) if set(cell) & set("|[") else (cell,) for cell in set(cells)}
+    if all(len(names) == 1 for names in parts.values()):
+        return rows, [parts[cell][0] for cell in cells]
+    return np.repeat(rows, [len(parts[cell]) for cell in cells]), [name for cell in cells for name in parts[cell]]
 
 
 def _indices(path: Path, labels: list[str], classes: Sequence[str]) -> IntArray:
@@ -207,6 +216,8 @@ def _text(path: Path, column: str, cell: Any) -> str:
     """A cell of text or a whole number, as a table of text has it; none is empty."""
     if cell is None or isinstance(cell, str):
         return cell or ""
+    if isinstance(cell, list) and all(isinstance(name, str) for name in cell):
+        return json.dumps(cell) if cell else ""
     if isinstance(cell, int):  # also truth values, by their names
         return str(cell)
     if isinstance(cell, float) and (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,3 +27,24 @@ def text_array(path: Path, texts: Sequence[str]) -> NDArray[Any]:
     longest = max(map(len, texts))
     check_memory(str(path), f"{len(texts)} texts, one of {longest} characters,", 4 * longest * len(texts))
     return np.array(texts)
+
+
+def names_in_cell(cell: str, known: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The names of classes in a cell: one, several as ``cat|dog`` or as a JSON list, or none.
+
+    One that is a class as it stands is not taken apart.
+
+    >>> names_in_cell("cat|dog"), names_in_cell('["cat", "dog"]'), names_in_cell("a|b", ["a|b", "c"])
+    (('cat', 'dog'), ('cat', 'dog'), ('a|b',))
+    """
+    plain = cell.strip()
+    if known is not None and plain in known:
+        return (plain,)
+    if plain.startswith("[") and plain.endswith("]"):
+        try:
+            listed = json.loads(plain)
+        except (ValueError, RecursionError):
+            listed = None
+        if isinstance(listed, list) and all(isinstance(name, str | int) for name in listed):
+            return tuple(str(name).strip() for name in listed)
+    return tuple(part.strip() for part in plain.split("|") if part.strip())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcll.checks import FloatArray, InputError
+from wcll.datasets.tables import names_in_cell
 
 Kind = Literal["number", "date", "text", "list", "other"]
 
@@ -73,7 +73,7 @@ class Column:
             return [() if value != value else (self._whole(value),) for value in self.values.tolist()]
         if self.typed in ("date", "other"):
             raise InputError(str(self.path), f"names of classes in column {self.name!r}", self._what())
-        found = {cell: _names(cell, known) for cell in set(self.values)}
+        found = {cell: names_in_cell(cell, known) for cell in set(self.values)}
         return [found[cell] for cell in self.values]
 
     def take(self, rows: Sequence[int] | NDArray[Any]) -> Column:
@@ -140,18 +140,3 @@ def _all(read: Callable[[str], float], cells: set[str]) -> bool:
         return bool([read(cell) for cell in cells]) or not cells
     except ValueError:
         return False
-
-
-def _names(cell: str, known: Sequence[str] | None) -> tuple[str, ...]:
-    """The names in a cell of text; one that is a class as it stands is not taken apart."""
-    plain = cell.strip()
-    if not plain or (known is not None and plain in known):
-        return (plain,) if plain else ()
-    if plain.startswith("[") and plain.endswith("]"):
-        try:
-            listed = json.loads(plain)
-        except (ValueError, RecursionError):
-            listed = None
-        if isinstance(listed, list) and all(isinstance(name, str | int) for name in listed):
-            return tuple(str(name).strip() for name in listed)
-    return tuple(part.strip() for part in plain.split("|") if part.strip())
