@@ -23,7 +23,6 @@ from wcll.cli.own_options import (
     tell_notes,
 )
 from wcll.datasets.arrays import read_array
-from wcll.labels import FAMILIES
 from wcll.owndata.card import card_of, markdown
 from wcll.owndata.folder import is_model_folder
 from wcll.owndata.learning import Learnt, Settings, check_settings, learn
@@ -134,9 +133,7 @@ def _pixels(text: str) -> tuple[int, int]:
 
 def _transition(text: str) -> Any:
     """A family, or a matrix from a file."""
-    if text.endswith(".npy"):
-        return read_array(Path(text))
-    return text if text in FAMILIES or not text else FAMILIES[text]  # which fails, and offers the nearest
+    return read_array(Path(text)) if text.endswith(".npy") else text
 
 
 def _check_categories(samples: Samples, category: list[str]) -> None:

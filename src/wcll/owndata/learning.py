@@ -15,14 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcll import __version__
-from wcll.checks import InputError
+from wcll.checks import InputError, choice, positive
 from wcll.estimator import ComplementaryClassifier
 from wcll.labels import FAMILIES
+from wcll.losses import LOSSES
+from wcll.losses.chosen import AUTO
+from wcll.models import MODELS
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Roles, Samples
 from wcll.owndata.unfinished import Unfinished
 from wcll.persistence import plain_setting
+from wcll.training import dtype_and_device
 
 Say = Callable[[str], None]
 
@@ -115,12 +119,17 @@ def labels_of(samples: Samples) -> Any:
 def check_settings(settings: Settings) -> None:
     """What can be told wrong before any data are read."""
     if isinstance(settings.transition, str):
-        FAMILIES[settings.transition]  # or its error, with the nearest name
-    settings.classifier(("a", "b"))._settled()._check_settings(go_on=False)
-    named = settings.loss != "auto"
-    for option, value in (("--budget", settings.budget), ("--max-time", settings.max_time)):
-        if named and value is not None:
-            raise InputError(option, "--loss auto beside it, which it limits", f"--loss {settings.loss}")
+        choice("--transition", settings.transition, FAMILIES)
+    if settings.loss != AUTO:
+        choice("--loss", settings.loss, [AUTO, *(name for name, spec in LOSSES.items() if spec.labels != "ordinary")])
+        for option, value in (("--budget", settings.budget), ("--max-time", settings.max_time)):
+            if value is not None:
+                raise InputError(option, "--loss auto beside it, which it limits", f"--loss {settings.loss}")
+    if settings.model is not None:
+        choice("--model", settings.model, MODELS)
+    if settings.lr is not None:
+        positive("--lr", settings.lr)
+    dtype_and_device("float32", settings.device)
 
 
 def _announce(kept: Unfinished, resume: bool, at: int, say: Say) -> None:
