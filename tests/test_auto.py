@@ -15,6 +15,7 @@ from wcll import ComplementaryClassifier, LabelWarning, auto
 from wcll.checks import InputError, InputTypeError
 from wcll.crossfit import cross_fitted
 from wcll.labels import make_complementary, uniform_transition
+from wcll.training import recipe
 
 K = 4
 Q = np.array([[0, 0.7, 0.2, 0.1], [0.1, 0, 0.7, 0.2], [0.2, 0.1, 0, 0.7], [0.7, 0.2, 0.1, 0]])
@@ -329,3 +330,35 @@ def test_of_many_samples_a_limited_number_is_held_out():
     assert len(folds) == auto.FOLDS
     assert sum(len(held) for _, held in folds) <= auto.MOST_HELD_OUT
     assert all(len(rest) + len(held) == n for rest, held in folds)
+
+
+@pytest.mark.parametrize(
+    ("shape", "device", "expected"),
+    [
+        ((3, 32, 32), "cuda", "strong"),
+        ((1, 32, 32), "cuda", {"name": "strong", "flip": False, "test_flip": False}),
+        ((28, 28), "cuda", {"name": "strong", "flip": False, "test_flip": False}),
+        ((3, 32, 32), "cpu", None),
+        ((8, 8), "cuda", None),
+        ((784,), "cuda", None),
+    ],
+)
+def test_images_on_a_gpu_are_for_networks(shape, device, expected):
+    assert auto.training_for(shape, torch.device(device)) == expected
+
+
+def test_a_network_that_was_chosen_for_images_is_kept(monkeypatch, tmp_path):
+    small = {"name": "strong", "crop": 1, "flip": False, "test_flip": False}
+    monkeypatch.setattr(auto, "training_for", lambda shape, device: small)
+    monkeypatch.setitem(recipe.USUAL["strong"], "model", {"name": "cnn9", "width": 2, "dropout": 0.0})
+    rng = np.random.default_rng(0)
+    x, ybar = rng.integers(0, 256, (60, 8, 8), dtype=np.uint8), rng.integers(0, 3, 60)
+    model = ComplementaryClassifier(budget=100, max_epochs=2, batch_size=32, random_state=0).fit(x, ybar)
+    assert (model.training, model.model) == (None, None)  # as they were given
+    assert model.chosen_["training"] == small
+    assert model.chosen_["model"]["name"] == "cnn9"
+    model.save(tmp_path / "m.safetensors")
+    loaded = ComplementaryClassifier.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(loaded.predict_proba(x), model.predict_proba(x))
+    again = ComplementaryClassifier(**model.chosen_, batch_size=32, random_state=0).fit(x, ybar)
+    np.testing.assert_array_equal(again.decision_function(x), model.decision_function(x))

@@ -48,7 +48,21 @@ LEAST = 25  #: samples, of fewer of which none are held out, and nothing is chos
 LEAST_GROUPS = 4  #: one to choose by, and some on either side of what models are cross-fitted on
 LOWEST, HIGHEST = 0.05, 20.0  #: temperatures that are tried
 
+LEAST_PIXELS = 16  #: a side of images that networks for them are taken for
+
 Say = Callable[[str], None]
+
+
+def training_for(shape: tuple[int, ...], device: torch.device) -> str | dict[str, Any] | None:
+    """How samples of a shape are trained on where nothing is said of model or training.
+
+    Images on a GPU are for networks that are trained strongly; those without colour, which may be of letters or digits,
+    are not mirrored. On a CPU that would take hours: there they are taken as any other numbers (None).
+    """
+    if device.type != "cuda" or len(shape) not in (2, 3) or min(shape[-2:]) < LEAST_PIXELS:
+        return None
+    colour = len(shape) == 3 and shape[0] > 1
+    return "strong" if colour else {"name": "strong", "flip": False, "test_flip": False}
 
 
 @dataclass(frozen=True)

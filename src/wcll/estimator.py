@@ -137,9 +137,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ``"linear"``, ``"mlp"``, ``"cnn9"``, ``"resnet18"`` (images: X of shape (n, channels, height, width)), options
         as ``{"name": "mlp", "hidden": 200}``, a torch module (copied, trained from the weights it has), or a function
         ``(input_shape, n_classes) -> module``. None is ``"linear"``, or for ``loss="auto"`` the better of it and
-        ``"mlp"``. What modules and losses of your own draw from torch's global stream
-        comes from one that ``random_state`` seeds, also while other threads fit or predict; draws of other threads
-        of yours, outside this class, cannot be kept apart from it.
+        ``"mlp"`` (for images on a GPU ``cnn9``: see ``training``). What modules and losses of your own draw from torch's
+        global stream comes from one that ``random_state`` seeds, also while other threads fit or predict; draws of
+        other threads of yours, outside this class, cannot be kept apart from it.
     classes : sequence, optional
         Every class, if some may never occur as a label; in the order of outputs. Without it, the categories of a
         categorical column of pandas are what is declared, also those that no sample has; of any other labels the
@@ -169,8 +169,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         views of them (moved, mirrored), mixup, consistency with what the model says of another view, AdamW with a rate
         that rises and falls, an average of weights, and the mean over an image and its mirror image in predictions.
         ``{"name": "strong", "flip": False}`` changes options of :class:`wcll.training.Recipe`: digits, say, are not to
-        be mirrored (``test_flip`` neither). None is "plain", or for ``loss="auto"`` with a convolutional ``model``
-        "strong".
+        be mirrored (``test_flip`` neither). None is "plain", or for ``loss="auto"`` "strong" with a convolutional
+        ``model``, and on a GPU for images of 16 pixels a side or more (not mirrored if they have no colour).
     lr, max_epochs, weight_decay : optional
         Adam with L2 decay. None is the paper's 5e-4, 100 epochs and 1e-4; for ``loss="auto"`` the rate is chosen among
         5e-4, 2e-3 and 1e-2, and the number of epochs up to 60, or 1500 steps if that is more (``max_epochs`` says up to
@@ -364,6 +364,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if not (self.weights is None or (isinstance(self.weights, str) and self.weights == "auto")):
             raise InputError("weights", "none or 'auto' for loss='auto'", repr(self.weights), "name a loss")
         samples = new._check_samples(X, y, sample_weight, self.classes, go_on=False, part=False)
+        dtype, device = dtype_and_device(self.dtype, self.device)
+        if self.model is None and self.training is None:
+            blank.training = auto.training_for(samples.features.shape[1:], device)
+            new = blank._settled()
         if len(samples.features) < auto.LEAST:
             line = f"{len(samples.features)} samples are too few to choose by: {auto.LOSS}, told popularity, is trained"
             warnings.warn(line, LabelWarning, stacklevel=3)
@@ -379,7 +383,6 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         elif budget is None:
             epochs = max(epochs, usual(new.training).get("max_epochs", 0))
         strong = usual(new.training)
-        dtype, device = dtype_and_device(self.dtype, self.device)
         seed = seed_of(self.random_state)
         given = auto.Given(
             n_classes=len(samples.labels.classes),
@@ -404,7 +407,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         with torch_threads(1 if small else None):
             found = auto.choose(pool, given, print if self.verbose else lambda line: None)
         told = copy.copy(self)
-        told.random_state, told.chosen_ = seed, {"loss": auto.LOSS, **found.settings}
+        told.random_state, told.chosen_ = seed, {"loss": auto.LOSS, "training": new.training, **found.settings}
         told.selection_, told.estimate_ = found.table(), found.estimate
         before = getattr(self, "network_", None)
         try:
