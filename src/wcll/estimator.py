@@ -137,9 +137,9 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ``"linear"``, ``"mlp"``, ``"cnn9"``, ``"resnet18"`` (images: X of shape (n, channels, height, width)), options
         as ``{"name": "mlp", "hidden": 200}``, a torch module (copied, trained from the weights it has), or a function
         ``(input_shape, n_classes) -> module``. None is ``"linear"``, or for ``loss="auto"`` the better of it and
-        ``"mlp"`` (for images on a GPU ``cnn9``: see ``training``). What modules and losses of your own draw from torch's
-        global stream comes from one that ``random_state`` seeds, also while other threads fit or predict; draws of
-        other threads of yours, outside this class, cannot be kept apart from it.
+        ``"mlp"`` (for images on a GPU ``cnn9``: see ``training``). What modules and losses of your own draw from
+        torch's global stream comes from one that ``random_state`` seeds, also while other threads fit or predict; draws
+        of other threads of yours, outside this class, cannot be kept apart from it.
     classes : sequence, optional
         Every class, if some may never occur as a label; in the order of outputs. Without it, the categories of a
         categorical column of pandas are what is declared, also those that no sample has; of any other labels the
