@@ -48,7 +48,7 @@ def killed_at(epoch: int, monkeypatch: pytest.MonkeyPatch) -> None:
             raise Killed
 
     monkeypatch.setattr(Unfinished, "_save", save)
-    monkeypatch.setattr(Unfinished.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(Unfinished.__init__, "__defaults__", ("", 0.0))
 
 
 def weights(model):
@@ -120,12 +120,12 @@ def save(self, taken, epoch):
     if epoch == 7:
         os.kill(os.getpid(), signal.SIGKILL)
 Unfinished._save = save
-Unfinished.__init__.__defaults__ = (0.0,)
+Unfinished.__init__.__defaults__ = ("", 0.0)
 run(sys.argv[1:])
 """
 
 
-def test_killed_for_real(tmp_path):
+def test_killed_for_real(tmp_path, capsys):
     """``kill -9`` in the middle, then ``--resume``: the same weights as those of a run that nobody stopped."""
     data, out = write_all(tmp_path, 60)["csv"], str(tmp_path / "model")
     words = ["train", str(data), "--ignore", "label", "--loss", "log", "--epochs", "20", "--device", "cpu"]
@@ -133,8 +133,12 @@ def test_killed_for_real(tmp_path):
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "model").exists()
     assert (Unfinished.beside(tmp_path / "model") / STATE).exists()
+    assert run([*words, "--out", out]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "an unfinished one in model.unfinished; --resume goes on with it, --force starts anew" in line
+    (Unfinished.beside(tmp_path / "model") / "mine.txt").write_text("not of wcll")
     assert run([*words, "--out", out, "--resume"]) == 0
-    assert not Unfinished.beside(tmp_path / "model").exists()
+    assert [path.name for path in Unfinished.beside(tmp_path / "model").iterdir()] == ["mine.txt"]
     assert '"resumed_after_epoch": 7' in (tmp_path / "model" / "card.json").read_text()
     assert run([*words, "--out", str(tmp_path / "whole")]) == 0
     (_, one), (_, other) = (read_model(tmp_path / name / "model.safetensors") for name in ("model", "whole"))

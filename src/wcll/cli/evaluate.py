@@ -53,13 +53,15 @@ def evaluate(
 
 def _read(own: OwnModel, data: DataArgument, roles: Roles, skip_bad: bool, labels: Path | None) -> Samples:
     """Samples with labels: complementary ones in the columns that training had, unless others are named."""
-    needed = bool(roles.not_label or labels) or roles.true_label is None
-    reading = own.reading(labels=needed, optional=roles.true_label is None, skip_bad=skip_bad)
-    reading = replace(reading, labels_in=labels, usual_item=own.roles.item)  # labels of one item are one witness
-    if data.suffix in (".csv", ".parquet") and not roles.not_label and roles.true_label is None and labels is None:
-        roles = Roles(own.roles.not_label, roles.item, None, None)
     if roles.true_label is not None and roles.true_label in own.preprocessing.kinds:
         raise InputError("--true-label", "a column that is no feature of the model", repr(roles.true_label))
+    needed = bool(roles.not_label or labels) or roles.true_label is None
+    reading = own.reading(labels=needed, optional=needed, skip_bad=skip_bad)
+    reading = replace(reading, labels_in=labels, usual_item=own.roles.item)  # labels of one item are one witness
+    if data.suffix != ".npz":
+        usual = own.roles.not_label if needed and labels is None else ()
+        classes = tuple(map(str, own.classifier.classes_))
+        roles = replace(roles, not_label=roles.not_label or usual, classes=classes)
     return read_samples(data, roles, reading)
 
 

@@ -36,10 +36,13 @@ SEEDS = 2**31 - 1
 MOST = 10**9  #: of epochs and steps
 SIDE = 4096  #: the longest of an image that is resized
 
+USUAL = {"loss": "auto", "seed": 0}  #: what need not be said
+
 Columns = list[str] | None
 
 
 def train(  # noqa: PLR0913  (a command's options)
+    context: typer.Context,
     data: DataArgument,
     out: Annotated[Path, typer.Option(help="The folder that the model goes to.")],
     not_label: NotLabelOption = None,
@@ -72,7 +75,7 @@ def train(  # noqa: PLR0913  (a command's options)
     as_json: Annotated[bool, typer.Option("--json", help="Print the model card as JSON.")] = False,
 ) -> None:
     """Learn from complementary labels in your own data; without a true label, and without writing Python."""
-    _check_out(out, force)
+    _check_out(out, force, resume)
     pixels = None if size is None else _pixels(size)
     seconds = None if max_time is None else time_span("--max-time", max_time)
     told = None if transition is None else _transition(transition)
@@ -100,9 +103,9 @@ def train(  # noqa: PLR0913  (a command's options)
         if unfinished.exists():
             tell("wcll: the same command with --resume goes on from here")
         raise
-    card = card_of(samples, learnt, _command(data, out, locals()))
+    card = card_of(samples, learnt, _command(context.params))
     _write(out, samples, learnt, card)
-    Unfinished(unfinished, "").clear()
+    Unfinished(unfinished).clear()
     tell_notes(learnt.notes)
     for line in card["alarms"]:
         tell(f"wcll: warning: {line}")
@@ -112,8 +115,12 @@ def train(  # noqa: PLR0913  (a command's options)
     _print(card, out)
 
 
-def _check_out(out: Path, force: bool) -> None:
+def _check_out(out: Path, force: bool, resume: bool) -> None:
     check_folder_target(out, "--out")
+    begun = Unfinished(Unfinished.beside(out))
+    if begun.there and not (force or resume):
+        got, remedy = f"an unfinished one in {begun.folder.name}", "--resume goes on with it, --force starts anew"
+        raise InputError("--out", "a new training", got, remedy)
     if out.exists() and any(out.iterdir()):
         if not is_model_folder(out):
             raise InputError("--out", "a new folder, or one of a model", f"{out}, which holds other files")
@@ -142,31 +149,20 @@ def _check_categories(samples: Samples, category: list[str]) -> None:
             raise InputError("--category", "the name of a column of features", repr(name))
 
 
-def _command(data: Path, out: Path, given: dict[str, Any]) -> str:
+def _command(given: dict[str, Any]) -> str:
     """The command as it may be given again, without folders of this machine."""
-    words = ["wcll", "train", data.name]
-    for name in ("not_label", "ignore", "category"):
-        words += [word for value in given[name] or () for word in (f"--{name.replace('_', '-')}", value)]
-    usual = {"loss": "auto", "seed": 0, "device": "auto"}
-    for name in (
-        "item",
-        "group",
-        "classes",
-        "loss",
-        "model",
-        "transition",
-        "lr",
-        "epochs",
-        "budget",
-        "max_time",
-        "seed",
-    ):
-        if given[name] != usual.get(name):
-            words += [f"--{name.replace('_', '-')}", str(given[name])]
-    words += ["--labels", given["labels"].name] if given["labels"] else []
-    words += ["--size", given["size"]] if given["size"] else []
-    words += ["--skip-bad"] if given["skip_bad"] else []
-    return shlex.join([*words, "--out", out.name])
+    words = ["wcll", "train", given["data"].name]
+    for name, value in given.items():
+        if name in ("data", "out", "device", "as_json", "resume", "force") or value in (None, False, USUAL.get(name)):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        values = value if isinstance(value, list | tuple) else [value]
+        words += [option] if value is True else [word for one in values for word in (option, _plain(one))]
+    return shlex.join([*words, "--out", given["out"].name])
+
+
+def _plain(value: Any) -> str:
+    return value.name if isinstance(value, Path) else str(value)
 
 
 def _write(out: Path, samples: Samples, learnt: Learnt, card: dict[str, Any]) -> None:

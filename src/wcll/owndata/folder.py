@@ -46,8 +46,6 @@ class OwnModel:
 
     def features(self, samples: Samples, *, ignore_unknown: bool = False) -> Any:
         """What the classifier takes."""
-        if (samples.kind == "images") != (self.kind == "images") and self.preprocessing.n_features is not None:
-            raise InputError("data", f"{self.kind}, as in training", samples.kind)
         return self.preprocessing.transform(samples.features, ignore_unknown=ignore_unknown)
 
     def save(self, folder: Path) -> None:

@@ -61,7 +61,8 @@ class Preprocessing:
         if isinstance(features, np.ndarray):
             return self._transform_array(features)
         if not self.kinds:
-            raise InputError("data", f"arrays of {self.width or 'pixels'} features, as in training", "a table")
+            expected = f"arrays of {self.width} features" if self.width else "images"
+            raise InputError("data", f"{expected}, as in training", "a table")
         self._check_columns(features)
         numbers, texts = self._numbers(features), self._texts(features)
         for step in self.steps:

@@ -226,7 +226,7 @@ def _by_item(samples: Samples, items: list[str], named: str) -> Samples:
         names=list(rows),
         features={name: column.take(first) for name, column in samples.features.items()},
         not_labels=joined,
-        true=None if true is None else [true[row] for row in first],
+        true=None if true is None else [next((true[i] for i in some if true[i]), "") for some in rows.values()],
         groups=None if groups is None else [groups[row] for row in first],
     )
 
@@ -316,8 +316,9 @@ def _read_arrays(path: Path, roles: Roles, reading: Reading) -> Samples:
     if roles.true_label not in (None, "y"):
         raise InputError("--true-label", "'y', the array of true labels", repr(roles.true_label))
     there = load_members(path, ("x",), ("ybar", "y"))
-    if (reading.labels and "ybar" not in there) or (roles.true_label and "y" not in there):
-        raise InputError(str(path), f"an array {'y' if roles.true_label else 'ybar'}", "none")
+    for name, needed in (("ybar", reading.labels), ("y", roles.true_label)):
+        if needed and name not in there:
+            raise InputError(str(path), f"an array {name}", "none")
     names = [str(i) for i in range(len(there["x"]))]
     if not set(there) & {"ybar", "y"} or not (reading.labels or reading.optional or roles.true_label):
         x = _images_first(checked_samples(path, "x", there["x"]))

@@ -6,7 +6,6 @@ killed while it still chooses starts anew, and chooses the same, as all of it fo
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,6 +22,7 @@ from wcll.persistence import read_model, write_model
 
 EVERY = 5.0  #: seconds between two saves
 STATE = "state.safetensors"
+OWN = (STATE, f".{STATE}.*", "epoch-*.safetensors", ".epoch-*.safetensors.*")  #: what is written, and drafts of it
 ESTIMATED = ("transition", "standard_error", "shares", "shares_error")  #: arrays of an estimate of Q
 
 Plain = dict[str, Any]
@@ -31,7 +31,7 @@ Plain = dict[str, Any]
 class Unfinished:
     """The files of a training under way; called after every epoch, it saves what is needed to go on."""
 
-    def __init__(self, folder: Path, key: str, every: float = EVERY) -> None:
+    def __init__(self, folder: Path, key: str = "", every: float = EVERY) -> None:
         self.folder, self.key, self.every = folder, key, every
         self.total: int | None = None  #: epochs in all
         self._saved: float | None = None
@@ -66,13 +66,22 @@ class Unfinished:
             if old != model:
                 old.unlink(missing_ok=True)
 
+    @property
+    def there(self) -> bool:
+        """Whether a training can go on."""
+        return (self.folder / STATE).is_file()
+
     def clear(self) -> None:
-        """Forget what was saved."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Forget what was saved, and nothing else that may lie there."""
+        for name in OWN:
+            for path in self.folder.glob(name):
+                path.unlink(missing_ok=True)
+        with suppress(OSError):  # not there, or others' files are in it
+            self.folder.rmdir()
 
     def resumed(self, new: ComplementaryClassifier) -> ComplementaryClassifier | None:
         """A classifier that goes on where the training was, when it is fitted; None if nothing was saved."""
-        if not (self.folder / STATE).is_file():
+        if not self.there:
             return None
         header, state = read_model(self.folder / STATE)
         if entry(header, "key", str) != self.key:
