@@ -47,12 +47,21 @@ def own_page(samples: Samples, learnt: Learnt, card: dict[str, Any]) -> str:
     return render(
         "own.html",
         title=f"Model of {card['data']['source']}",
-        about=ABOUT,
+        about=_about(learnt),
         panels=_panels(learnt),
         sections=list(_sections(learnt, card)),
         made=made,
         examples=_thumbnails(samples, card),
     )
+
+
+def _about(learnt: Learnt) -> str:
+    """What it is, and how good it seems."""
+    if (estimate := getattr(learnt.own.classifier, "estimate_", None)) is None:
+        return ABOUT
+    figure = estimate.accuracy
+    seems = f"{percent(figure.value)} ({percent(figure.low)} to {percent(figure.high)}): {figure.verdict}"
+    return f"{ABOUT} Its accuracy, from labels that models had not seen, is estimated as {seems}."
 
 
 def _panels(learnt: Learnt) -> list[Panel]:
@@ -71,7 +80,10 @@ def _panels(learnt: Learnt) -> list[Panel]:
             caption = "Rows are true classes, columns predictions, of labels that models had not seen; true if Q is."
             panels.append(("Confusion, estimated", caption, transition_panel("confusion", shares, names, "predicted")))
     losses = [float(row["loss"]) for row in model.history_]
-    panels.append(("Loss by epoch", "Of the training samples.", line_panel("loss", losses)))
+    caption, warm_up = "Of the training samples.", int(getattr(model, "chosen_", {}).get("warm_up", 0))
+    if warm_up:
+        caption += f" In the first {warm_up} epochs a term is part of it that keeps classes from being given up."
+    panels.append(("Loss by epoch", caption, line_panel("loss", losses)))
     return panels
 
 
