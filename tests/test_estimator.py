@@ -124,6 +124,50 @@ def test_two_classes():
     assert model.decision_function(x).shape == (100,)
 
 
+def test_a_linear_model_shows_its_coefficients(iris, tmp_path):
+    x, _, ybar = iris
+    model = quick(max_epochs=5).fit(x, ybar)
+    model.save(tmp_path / "model.safetensors")
+    for fitted in (model, ComplementaryClassifier.load(tmp_path / "model.safetensors")):
+        assert fitted.coef_.shape == (3, 4)
+        assert fitted.intercept_.shape == (3,)
+        own = x @ fitted.coef_.T + fitted.intercept_
+        np.testing.assert_allclose(own, fitted.decision_function(x), rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(fitted.classes_[own.argmax(1)], fitted.predict(x))
+    before = model.coef_.copy()
+    model.coef_[:] = 0.0  # what is shown is a copy
+    np.testing.assert_array_equal(model.coef_, before)
+    model.target_prior = [0.2, 0.2, 0.6]
+    np.testing.assert_allclose(x @ model.coef_.T + model.intercept_, model.decision_function(x), rtol=1e-5, atol=1e-5)
+
+
+def test_coefficients_of_two_classes_and_of_images():
+    rng = np.random.default_rng(0)
+    x, ybar = rng.normal(size=(60, 3)), np.arange(60) % 2
+    model = quick(max_epochs=2).fit(x, ybar)
+    assert model.coef_.shape == (2, 3)
+    own = x @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(own[:, 1] - own[:, 0], model.decision_function(x), rtol=1e-5, atol=1e-5)
+    images, ybar = rng.random((60, 1, 6, 6), dtype=np.float32), np.arange(60) % 3
+    for training in ("plain", "strong"):  # whose predictions are means over images and their mirror images
+        model = quick(model="linear", max_epochs=2, training=training).fit(images, ybar)
+        own = images.reshape(60, -1) @ model.coef_.T + model.intercept_
+        np.testing.assert_allclose(own, model.decision_function(images), rtol=1e-5, atol=1e-5)
+
+
+def test_only_fitted_linear_models_have_coefficients(iris):
+    x, _, ybar = iris
+    for name in ("coef_", "intercept_"):
+        with pytest.raises(AttributeError, match=f"^{name}: the model is not fitted yet$"):
+            getattr(quick(), name)
+        with pytest.raises(AttributeError, match=f"^{name}: only linear models have one, and this is 'mlp'$"):
+            getattr(quick(model="mlp", max_epochs=1).fit(x, ybar), name)
+        own = quick(model=torch.nn.Linear(4, 3), max_epochs=1).fit(x, ybar)
+        with pytest.raises(AttributeError, match=f"^{name}: only linear models have one, and this is your own$"):
+            getattr(own, name)
+    assert not hasattr(quick(), "coef_")
+
+
 def test_wcll_takes_its_weights_from_the_recovered_pi(iris):
     x, _, ybar = iris
     model = quick("wcll").fit(x, ybar)

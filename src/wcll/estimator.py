@@ -222,6 +222,10 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     estimate_ : LabelFreeConfusion or None
         After ``loss="auto"``: how good the chosen model was on labels that it had not seen, as :meth:`evaluate` would
         say it; None where samples have several labels, or weights that differ.
+    coef_, intercept_ : arrays of shape (k, d) and (k,)
+        Of a linear model: scores are ``X @ coef_.T + intercept_``, for the class shares of ``target_prior``. A row a
+        class, also for two classes, where scikit-learn has one row: ``decision_function`` is then the difference of
+        both. Images count as flattened, and their unsigned bytes as scaled. Other models have none.
     n_features_in_, n_iter_ : int
 
     Notes
@@ -680,6 +684,33 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """Scores, shape (n, k); for two classes the difference of the second and the first, shape (n,)."""
         scores: FloatArray = self._scores(X).cpu().numpy()
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Coefficients of a linear model, shape (k, d): a row a class, also for two classes."""
+        weight = self._linear("coef_")["layer.weight"][0]
+        if self.fitted_["mirrored"]:  # the mean over a sample and its mirror image is linear as well
+            shape = getattr(self, "image_shape_", (self.n_features_in_,))
+            weight = (weight + weight.view(-1, *shape).flip(-1).flatten(1)) / 2
+        coefficients: FloatArray = weight.cpu().numpy()
+        return coefficients
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """Constants of a linear model, shape (k,), for the class shares that predictions are for."""
+        constants: FloatArray = self._linear("intercept_")["layer.bias"][0].cpu().numpy()
+        shift = self._shift()
+        return constants if shift is None else constants + self.temperature_ * shift
+
+    def _linear(self, name: str) -> dict[str, torch.Tensor]:
+        """Parameters of a linear model, copied; an AttributeError for others, as ``hasattr`` wants it."""
+        if not hasattr(self, "network_"):
+            raise AttributeError(f"{name}: the model is not fitted yet")
+        if self.network_.family is not Family.LINEAR:
+            model = self.fitted_["model"]
+            kind = repr(named(model, "model")[0]) if isinstance(model, str | dict) else "your own"
+            raise AttributeError(f"{name}: only linear models have one, and this is {kind}")
+        return {key: value.to(torch.float64, copy=True) for key, value in self.network_.state_dict().items()}
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """An estimate of accuracy from complementary labels ``y``: unbiased if the assumed Q is right.
