@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
@@ -18,6 +19,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from wcll import ComplementaryClassifier, LabelWarning
 from wcll.checks import InputError, InputTypeError
@@ -72,6 +74,54 @@ def test_forms_of_features_give_the_same_model(iris):
         np.testing.assert_array_equal(model.predict_proba(form), expected)
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
     assert model.n_features_in_ == 4
+
+
+@pytest.mark.parametrize(
+    "form", ["csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix", "coo_matrix", "lil_array"]
+)
+def test_sparse_features_are_those_of_a_dense_table(iris, form):
+    x, _, ybar = iris
+    sparse = getattr(scipy.sparse, form)(x)
+    dense, model = quick(max_epochs=3).fit(x, ybar), quick(max_epochs=3).fit(sparse, ybar)
+    for one in (dense, model):
+        one.partial_fit(sparse if one is model else x, ybar)
+    assert model.n_features_in_ == 4
+    for features in (x, sparse):
+        np.testing.assert_array_equal(model.predict_proba(features), dense.predict_proba(x))
+        np.testing.assert_array_equal(model.predict(features), dense.predict(x))
+        np.testing.assert_array_equal(model.decision_function(features), dense.decision_function(x))
+        assert model.score(features, ybar) == dense.score(x, ybar)
+        assert str(model.evaluate(features, ybar)) == str(dense.evaluate(x, ybar))
+    assert get_tags(model).input_tags.sparse
+
+
+def test_sparse_features_of_many_kinds(iris):
+    x, _, ybar = iris
+    counts = scipy.sparse.csr_array((x > 3).astype(np.int64))
+    for kind in (np.uint8, np.int64, bool, np.float32):
+        dense = quick(max_epochs=2, dtype="float64").fit(counts.toarray().astype(kind), ybar)
+        model = quick(max_epochs=2, dtype="float64").fit(counts.astype(kind), ybar)
+        np.testing.assert_array_equal(model.predict_proba(counts.astype(kind)), dense.predict_proba(counts.toarray()))
+    frame = pd.DataFrame.sparse.from_spmatrix(counts, columns=list("abcd"))
+    model = quick(max_epochs=2, dtype="float64").fit(frame, ybar)
+    np.testing.assert_array_equal(model.predict_proba(frame), dense.predict_proba(counts.toarray()))
+    assert model.feature_names_in_.tolist() == list("abcd")
+    chosen = ComplementaryClassifier(budget=200, model="linear", random_state=0).fit(scipy.sparse.csr_array(x), ybar)
+    assert chosen.coef_.shape == (3, 4)
+
+
+def test_sparse_features_that_do_not_fit_are_one_line(iris):
+    x, _, ybar = iris
+    wide = scipy.sparse.csr_array((150, 10**12))
+    remedy = "take fewer features, or some of the rows at a time"
+    with pytest.raises(InputError, match="X: expected at most .*, got 150 samples of 1000000000000 .*dense.*" + remedy):
+        quick().fit(wide, ybar)
+    model = quick(max_epochs=1).fit(x, ybar)
+    long = scipy.sparse.coo_array(([1.0], ([0], [0])), shape=(10**12, 4))
+    with pytest.raises(InputError, match="X: expected at most .*, got 1000000000000 samples of 4 .*dense.*" + remedy):
+        model.predict(long)
+    with pytest.raises(InputError, match=r"X: expected .* expecting 4 features"):
+        model.predict(scipy.sparse.csr_array((2, 5)))
 
 
 def test_forms_of_labels_give_the_same_model(iris):
@@ -784,6 +834,10 @@ def with_value(value):
         (lambda: quick().fit(with_value(np.nan), Y), "X: expected finite numbers, got NaN in column 1, row 4"),
         (lambda: quick().fit(with_value(np.inf), Y), "X: expected finite numbers, got infinity in column 1"),
         (lambda: quick().fit(pd.DataFrame(with_value(np.nan), columns=["u", "v", "w"]), Y), r"NaN in column 1 \('v'\)"),
+        (lambda: quick().fit(scipy.sparse.csr_array(with_value(np.nan)), Y), "X: expected finite numbers, got NaN in column 1, row 4"),
+        (lambda: quick().fit(scipy.sparse.coo_array(X * 1e300), Y), "X: expected numbers that torch.float32 can hold, got .*; scale X"),
+        (lambda: quick().fit(scipy.sparse.csr_array(X + 1j), Y), "X: expected numbers.*Complex data not supported"),
+        (lambda: quick().fit(scipy.sparse.coo_array(Y), Y), r"X: expected a matrix of shape \(n, d\), got shape \(12,\)"),
         (lambda: quick().fit(X, Y).predict(X[:, :2]), "X has 2 features, but ComplementaryClassifier is expecting 3"),
         (lambda: quick(classes=[0, 1, 2]).fit(X, np.eye(12, 4, dtype=bool)), r"a mask of shape \(n, 3\), got shape \(12, 4\)"),
         (lambda: quick().fit(X, Y[:5]), "y: expected 12 labels, one for each sample of X, got 5"),

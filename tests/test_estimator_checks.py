@@ -11,7 +11,8 @@ LOSSES = ["wcll", "forward", "nn", "log", "scarce"]  # with weights, Q, class me
 
 
 def expected_failures(estimator):
-    return {"check_sample_weight_equivalence_on_dense_data": "mini-batches: see test_sample_weight_equals_repetition"}
+    reason = "mini-batches: see test_sample_weight_equals_repetition"
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
 
 
 @pytest.mark.filterwarnings("ignore")

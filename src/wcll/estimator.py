@@ -323,6 +323,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Parameters
         ----------
         X : array of shape (n, d), or images (n, channels, height, width), whose unsigned bytes are scaled to [0, 1]
+            Or a table, or a sparse matrix of SciPy, which is made dense if that fits into memory.
         y : complementary labels
             Names or integers of shape (n,); or lists of several a sample; or a mask of shape (n, k) of "not these".
         sample_weight : array of shape (n,), optional
@@ -873,5 +874,6 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.classifier_tags.poor_score = True  # labels say "not this": agreeing with them is bad
         return tags

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -16,14 +17,16 @@ from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_arr
 from wcll.labels.draw import to_pairs
 from wcll.labels.names import NamedLabels, declared_categories, encode_labels
 from wcll.labels.transition import normalised
+from wcll.memory import check_memory
 from wcll.streams import whole_seed
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Features of shape (n, d), or images (n, ...), as finite floating-point numbers.
 
-    Images of unsigned bytes become numbers in [0, 1]; whether they were bytes is remembered from ``fit``. Sets or
-    checks ``n_features_in_`` (and the names of a table's columns) as scikit-learn does.
+    Images of unsigned bytes become numbers in [0, 1]; whether they were bytes is remembered from ``fit``. Sparse
+    matrices of SciPy are made dense, if that fits into memory. Sets or checks ``n_features_in_`` (and the names of a
+    table's columns) as scikit-learn does.
     """
     if isinstance(X, torch.Tensor | np.ma.MaskedArray | list | tuple):
         X = as_array("X", X)
@@ -33,9 +36,15 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     else:
         if reset:  # an earlier fit may have been on images
             vars(estimator).pop("image_shape_", None)
+        dtype = estimator.dtype if reset else estimator.fitted_["dtype"]
+        if issparse(X) or hasattr(X, "sparse"):  # as tables of pandas have it whose columns are sparse
+            _check_dense_size(X, dtype)
         _refuse_text(X)
         try:
-            array = validate_data(estimator, X, reset=reset, ensure_all_finite=False, dtype="numeric")
+            checked = validate_data(
+                estimator, X, reset=reset, accept_sparse="csr", ensure_all_finite=False, dtype="numeric"
+            )
+            array = _dense(checked, dtype) if issparse(checked) else checked
         except TypeError as error:
             raise InputTypeError("X", "numbers in an array or a table", str(error).splitlines()[0]) from None
         except (ValueError, OverflowError) as error:
@@ -46,6 +55,28 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     plain = np.require(array.astype(kind, copy=False), requirements=["C", "W"])  # as torch wants it
     _refuse_missing(plain, names)
     return plain
+
+
+def _check_dense_size(X: Any, dtype: str) -> None:
+    """Fail, before anything is made, if a sparse matrix would not fit as a dense one.
+
+    Beside each number there is room for another in float64, as predictions take it.
+    """
+    if X.ndim != 2:
+        raise InputError("X", "a matrix of shape (n, d)", f"shape {X.shape}")
+    n, d = map(int, X.shape)
+    what = f"{n} samples of {d} features as dense numbers, which models take,"
+    check_memory(
+        "X", what, (np.dtype(dtype).itemsize + 8) * n * d, "take fewer features, or some of the rows at a time"
+    )
+
+
+def _dense(checked: Any, dtype: str) -> NDArray[Any]:
+    """Sparse numbers as dense ones in the dtype of the model; if it cannot hold them, in their own, to say which."""
+    with np.errstate(over="ignore"):
+        wanted = checked.astype(dtype)
+    array: NDArray[Any] = (wanted if np.isfinite(wanted.data).all() else checked).toarray()
+    return array
 
 
 def _refuse_text(X: Any) -> None:
