@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
@@ -48,6 +49,14 @@ def calls(monkeypatch):
     monkeypatch.setattr(ComplementaryClassifier, "fit", fitted)
     monkeypatch.setattr(ComplementaryClassifier, "predict_proba", predicted)
     return seen
+
+
+def test_sparse_features_give_the_same_q(blobs):
+    x, y = blobs[0][:300], blobs[1][:300]
+    ybar, quick = make_complementary(y, Q, random_state=0), clone(QUICK).set_params(max_epochs=1)
+    dense = transition_with_model(x, ybar, quick, rounds=1, random_state=0)
+    sparse = transition_with_model(scipy.sparse.coo_array(x), ybar, quick, rounds=1, random_state=0)
+    np.testing.assert_array_equal(sparse.transition, dense.transition)
 
 
 def slow_step(p, sets, matrix, start):

@@ -48,7 +48,7 @@ def transition_with_model(
 
     Parameters
     ----------
-    X : array of shape (n, d), table, or images
+    X : array of shape (n, d), table, sparse matrix, or images
     ybar : complementary labels
         As for :meth:`ComplementaryClassifier.fit`; several labels a sample tell Q much better than one.
     estimator : ComplementaryClassifier, optional
