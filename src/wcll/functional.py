@@ -1,7 +1,9 @@
 """Every loss as a function of logits and labels: ``wcll.functional.wcll(logits, ybar, weight=...)``.
 
 Names are those of the registry with underscores: ``wcll.functional.l_uw`` is the loss ``"l-uw"``. Each function takes
-logits of shape (..., n, k) and labels as class indices or as a mask, checks them, and returns one loss per run.
+logits of shape (..., n, k) and labels as class indices or as a mask, checks them, and returns one loss per run. All of
+them compile to one graph (``torch.compile(loss, fullgraph=True)``); how labels are checked there, and on a GPU, is said
+at :class:`wcll.losses.Targets`, which check them once.
 """
 
 from wcll.losses.adaptive import wcll_adaptive

@@ -63,6 +63,8 @@ class LossModule(nn.Module):
 
     def _transition(self, matrix: Tensor, logits: Tensor) -> Transition:
         """The matrix checked, and inverted where needed, once for each dtype and device."""
+        if torch.compiler.is_compiling():
+            return Transition.of(matrix, logits)
         key = (matrix._version, logits.dtype, logits.device)
         if self._prepared is None or self._prepared[0] != key:
             self._prepared = key, Transition.of(matrix, logits)

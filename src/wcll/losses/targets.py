@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
 import torch
@@ -23,6 +22,10 @@ class Targets:
     Losses take plain tensors and check them at every call, or ``Targets`` and check nothing: a training loop builds
     ``Targets.of(ybar, n_classes)`` for the whole training set and indexes it batch by batch.
 
+    Plain tensors on a GPU, and in what ``torch.compile`` traces, are checked by assertions on the device: nothing waits
+    for them, they say what was expected but not what came, and after one a process cannot use its GPU any more.
+    ``Targets.of`` waits, and says which label is bad.
+
     Shapes: n samples, k classes, and any leading run axes (or none, if all runs share the labels).
     """
 
@@ -32,10 +35,18 @@ class Targets:
     mass: float = 1.0  #: the mean of the sample weights before they were scaled: how many samples one stands for
     _shares: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
     _sums: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _sizes: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
     def of(ybar: Tensor, n_classes: int, sample_weight: Tensor | None = None, mass: float = 1.0) -> Targets:
         """From class indices of shape (..., n) or a boolean mask of shape (..., n, k); bad labels fail here."""
+        return Targets.beside(ybar, n_classes, sample_weight, mass, wait=True)
+
+    @staticmethod
+    def beside(
+        ybar: Tensor, n_classes: int, sample_weight: Tensor | None = None, mass: float = 1.0, *, wait: bool
+    ) -> Targets:
+        """:meth:`of`, which does not ``wait`` for a GPU, if asked not to; see :func:`require`."""
         if not isinstance(ybar, Tensor):
             raise InputTypeError("ybar", "a tensor of class indices or a boolean mask", type(ybar).__name__)
         if dense("ybar", ybar).ndim == 0:
@@ -43,18 +54,19 @@ class Targets:
         whole("n_classes", n_classes)
         n = ybar.shape[-2] if ybar.dtype == torch.bool and ybar.ndim > 1 else ybar.shape[-1]
         if sample_weight is not None:
-            _check_weights(sample_weight, n)
+            _check_weights(sample_weight, n, wait)
         if ybar.dtype == torch.bool:
-            return Targets(_checked_mask(ybar, n_classes), None, sample_weight, mass)
+            return Targets(_checked_mask(ybar, n_classes, wait), None, sample_weight, mass)
         if ybar.is_floating_point() or ybar.is_complex():
             raise InputTypeError("ybar", "integer class indices or a boolean mask", ybar.dtype, "call .long() first")
         if ybar.numel():
-            low, high = (int(bound) for bound in ybar.aminmax())
-            if low < 0 or high >= n_classes:
-                expected, outside = f"class indices from 0 to {n_classes - 1}", low if low < 0 else high
-                raise InputError("ybar", expected, outside, "class ids are 0-based")
-        size = ybar.numel() * n_classes
-        check_memory("n_classes", f"a mask of {ybar.numel()} samples and {n_classes} classes", size)
+            low, high = ybar.aminmax()
+            expected, remedy = f"class indices from 0 to {n_classes - 1}", "class ids are 0-based"
+            known = (low >= 0) & (high < n_classes)
+            require(known, "ybar", expected, lambda: int(low) if low < 0 else int(high), remedy, wait=wait)
+        if not torch.compiler.is_compiling():
+            size = ybar.numel() * n_classes
+            check_memory("n_classes", f"a mask of {ybar.numel()} samples and {n_classes} classes", size)
         index = ybar.long()
         classes = torch.arange(n_classes, device=ybar.device)
         return Targets(index.unsqueeze(-1) == classes, index, sample_weight, mass)
@@ -76,10 +88,12 @@ class Targets:
     def __len__(self) -> int:
         return self.mask.shape[-2]
 
-    @cached_property
+    @property
     def size(self) -> Tensor:
-        """s: how many labels a sample has, (..., n)."""
-        return self.mask.sum(-1)
+        """s: how many labels a sample has, (..., n), made once."""
+        if "size" not in self._sizes:
+            self._sizes["size"] = self.mask.sum(-1)
+        return self._sizes["size"]
 
     def counts(self, like: Tensor) -> Tensor:
         """How many samples have each label, a sample with s of them counting 1/s for each: (..., k)."""
@@ -89,9 +103,8 @@ class Targets:
         """The one label of each sample, for losses that are defined for one; shape (..., n)."""
         if self.index is not None:
             return self.index
-        if bool((self.size != 1).any()):
-            expected, most = f"one label a sample for loss {loss!r}", f"up to {int(self.size.max())}"
-            raise InputError("ybar", expected, most, "split label sets with wcll.labels.to_pairs")
+        expected, remedy = f"one label a sample for loss {loss!r}", "split label sets with wcll.labels.to_pairs"
+        require(self.size == 1, "ybar", expected, lambda: f"up to {int(self.size.max())}", remedy)
         return self.mask.long().argmax(-1)
 
     def share(self, like: Tensor) -> Tensor:
@@ -146,24 +159,41 @@ def dense(argument: str, tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _check_weights(weight: Tensor, n: int) -> None:
+def require(
+    holds: Tensor, argument: str, expected: str, got: Callable[[], object], remedy: str = "", *, wait: bool = False
+) -> None:
+    """Fail unless ``holds`` is true everywhere.
+
+    In what ``torch.compile`` traces, and on a GPU that need not be waited for, an assertion on the device is left
+    behind instead: it breaks no graph and stops no queue, and fails a little later, in fewer words.
+    """
+    if torch.compiler.is_compiling() or (_is_far(holds) and not wait):
+        torch._assert_async(holds.all(), f"{argument}: expected {expected}")
+    elif not bool(holds.all()):
+        raise InputError(argument, expected, got(), remedy)
+
+
+def _is_far(tensor: Tensor) -> bool:
+    """Whether somebody who asks for its values waits for all that was begun before."""
+    return tensor.is_cuda
+
+
+def _check_weights(weight: Tensor, n: int, wait: bool) -> None:
     """Sample weights: finite, none negative, one a sample."""
     if not isinstance(weight, Tensor) or not dense("sample_weight", weight).is_floating_point():
         kind = getattr(weight, "dtype", type(weight).__name__)
         raise InputTypeError("sample_weight", "a floating-point tensor", kind)
     if weight.shape[-1:] != (n,):
         raise InputError("sample_weight", f"{n} numbers, one a sample", f"shape {tuple(weight.shape)}")
-    if not bool((weight.isfinite() & (weight >= 0)).all()):
-        raise InputError("sample_weight", "finite numbers, none negative", "others")
+    fine = weight.isfinite() & (weight >= 0)
+    require(fine, "sample_weight", "finite numbers, none negative", lambda: "others", wait=wait)
 
 
-def _checked_mask(mask: Tensor, n_classes: int) -> Tensor:
+def _checked_mask(mask: Tensor, n_classes: int, wait: bool) -> Tensor:
     if mask.ndim < 2 or mask.shape[-1] != n_classes:
         raise InputError("ybar", f"a mask of shape (..., n, {n_classes})", tuple(mask.shape))
-    if bool((~mask.any(-1)).any()):
-        raise InputError("ybar", "at least one label a sample", "a mask row without any")
-    if bool(mask.all(-1).any()):
-        raise InputError("ybar", "at least one class left a sample", "a mask row that names all")
+    require(mask.any(-1), "ybar", "at least one label a sample", lambda: "a mask row without any", wait=wait)
+    require(~mask.all(-1), "ybar", "at least one class left a sample", lambda: "a mask row that names all", wait=wait)
     return mask
 
 
