@@ -62,8 +62,7 @@ class OwnModel:
             "preprocessing": self.preprocessing.to_dict(),
             "model": file_digest(folder / MODEL),
         }
-        written = {**content, "digest": _digest(json.loads(json.dumps(content)))}
-        (folder / PREPROCESSING).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        write_content(folder / PREPROCESSING, content)
 
     @staticmethod
     def load(folder: Path) -> OwnModel:
@@ -74,11 +73,8 @@ class OwnModel:
         path = folder / PREPROCESSING
         if not path.is_file():
             raise InputError("model", "a folder that wcll train wrote", f"{folder}, without {PREPROCESSING}")
-        content = _content(path)
-        check_file(folder / MODEL, "a saved model")
-        if file_digest(folder / MODEL) != entry(content, "model", str):
-            got = f"{folder / MODEL}, which is not the one that {PREPROCESSING} was written with"
-            raise InputError("model", "an unchanged model file", got, "it is damaged, or of another training")
+        content = read_content(path, FORMAT, "wcll train")
+        check_model(folder / MODEL, content, PREPROCESSING)
         try:
             found = _of_content(content, folder / MODEL)
         except InputError as error:
@@ -101,20 +97,35 @@ def file_digest(path: Path) -> str:
     return hasher.hexdigest()
 
 
+def check_model(path: Path, content: Mapping[str, Any], beside: str) -> None:
+    """Fail unless a model file is the one that the JSON ``beside`` it was written with."""
+    check_file(path, "a saved model")
+    if file_digest(path) != entry(content, "model", str):
+        got = f"{path}, which is not the one that {beside} was written with"
+        raise InputError("model", "an unchanged model file", got, "it is damaged, or of another training")
+
+
 def _digest(content: Mapping[str, Any]) -> str:
     return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def _content(path: Path) -> dict[str, Any]:
+def write_content(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON with a digest of itself."""
+    written = {**content, "digest": _digest(json.loads(json.dumps(content)))}
+    path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+
+
+def read_content(path: Path, wanted: str, by: str) -> dict[str, Any]:
+    """JSON of some format that :func:`write_content` wrote, unchanged; ``by`` says for whom."""
     try:
         content = json.loads(read_bytes(path, MOST_JSON))
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(str(path), "JSON that wcll train wrote", "something else") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(str(path), f"JSON that {by} wrote", "something else") from None
+    if not isinstance(content, dict) or content.get("format") != wanted:
         found = content.get("format", "another file") if isinstance(content, dict) else "another file"
-        raise InputError(str(path), f"a file of format {FORMAT!r}", found, "train the model with this version")
+        raise InputError(str(path), f"a file of format {wanted!r}", found, "train the model with this version")
     if content.pop("digest", None) != _digest(content):
         raise InputError(str(path), "an unchanged file", "contents that do not match their digest")
     return content
