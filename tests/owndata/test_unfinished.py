@@ -58,8 +58,8 @@ def weights(model):
 @pytest.mark.parametrize(
     ("settings", "matrix"),
     [
-        (replace(AUTO, budget=3000), BIASED),
-        (replace(AUTO, model="mlp", budget=600), None),
+        (AUTO, BIASED),
+        (replace(AUTO, model="mlp", budget=300), None),
         (Settings("wcll", epochs=9, lr=0.01, device="cpu"), None),
         (Settings("forward", transition="popularity", model="mlp", epochs=9, device="cpu"), None),
     ],
