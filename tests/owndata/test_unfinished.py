@@ -93,6 +93,21 @@ def test_the_same_model_bit_for_bit(settings, matrix, tmp_path, monkeypatch):
         assert again.estimate_.to_dict() == whole.estimate_.to_dict()
 
 
+def test_a_schedule_goes_on_where_it_was(tmp_path, monkeypatch):
+    """Strong training of images: rate, views and the average of weights are those of a training that never stopped."""
+    images, _, ruled_out = digits(32)
+    names = [str(i) for i in range(32)]
+    given = Samples("images", Path("images"), "path", names, images, [(one,) for one in ruled_out])
+    settings = Settings("forward", model="cnn9", training="strong", epochs=3, device="cpu")
+    whole = learn(given, Roles(), settings, unfinished=tmp_path / "a").own.classifier
+    with monkeypatch.context() as patched:
+        killed_at(2, patched)
+        with pytest.raises(Killed):
+            learn(given, Roles(), settings, unfinished=tmp_path / "b")
+    again = learn(given, Roles(), settings, unfinished=tmp_path / "b", resume=True).own.classifier
+    assert weights(again) == weights(whole)
+
+
 def test_other_data_or_settings_are_refused(tmp_path, monkeypatch):
     settings = Settings("log", epochs=5, device="cpu")
     with monkeypatch.context() as patched:

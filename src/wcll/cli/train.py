@@ -60,6 +60,9 @@ def train(  # noqa: PLR0913  (a command's options)
         str | None,
         typer.Option(help="How labels are chosen: a family such as popularity, or a .npy file with Q[y, ybar]."),
     ] = None,
+    training: Annotated[
+        str | None, typer.Option(help="plain, or strong, for networks for images (default: as suits the data).")
+    ] = None,
     lr: Annotated[float | None, typer.Option(help="The learning rate (default: chosen).")] = None,
     epochs: Annotated[int | None, typer.Option(help="How many at most (default: chosen).", min=1, max=MOST)] = None,
     budget: Annotated[int | None, typer.Option(help="About how many steps all may take.", min=1, max=MOST)] = None,
@@ -79,7 +82,7 @@ def train(  # noqa: PLR0913  (a command's options)
     pixels = None if size is None else _pixels(size)
     seconds = None if max_time is None else time_span("--max-time", max_time)
     told = None if transition is None else _transition(transition)
-    settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, device)
+    settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, device, training)
     check_settings(settings)
     roles = Roles(tuple(not_label or ()), item, group, None, tuple(ignore or ()), class_list(classes))
     samples = read_samples(data, roles, Reading(skip_bad=skip_bad, size=pixels, labels_in=labels))

@@ -27,6 +27,7 @@ from wcll.owndata.sources import Roles, Samples
 from wcll.owndata.unfinished import Unfinished
 from wcll.persistence import plain_setting
 from wcll.training import dtype_and_device
+from wcll.training.recipe import RECIPES
 
 Say = Callable[[str], None]
 
@@ -44,6 +45,7 @@ class Settings:
     max_time: float | None = None
     seed: int = 0
     device: str = "auto"
+    training: str | None = None  #: "plain" or "strong"
 
     def classifier(self, classes: tuple[str, ...]) -> ComplementaryClassifier:
         """A new one."""
@@ -58,6 +60,7 @@ class Settings:
             max_time=self.max_time,
             random_state=self.seed,
             device=self.device,
+            training=self.training,
         )
 
 
@@ -127,6 +130,8 @@ def check_settings(settings: Settings) -> None:
                 raise InputError(option, "--loss auto beside it, which it limits", f"--loss {settings.loss}")
     if settings.model is not None:
         choice("--model", settings.model, MODELS)
+    if settings.training is not None:
+        choice("--training", settings.training, RECIPES)
     if settings.lr is not None:
         positive("--lr", settings.lr)
     dtype_and_device("float32", settings.device)
