@@ -921,6 +921,40 @@ def test_one_clear_line(call, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_messages_call_labels_what_the_user_calls_them():
+    model = quick(classes=["a", "b", "c"], max_epochs=1)
+    names = np.array(["a", "b", "c"])[Y]
+    odd = pd.Series(["z", *names[1:]], name="not_species")
+    fitted = clone(model).fit(X, names)
+    sets = pd.Series([["a", "b"]] * len(X), name="not_species")
+    for call, message in (
+        (lambda: model.fit(X, odd), "not_species: expected classes among a, b, c, got 'z'"),
+        (lambda: model.fit(X, odd.to_frame()), "not_species: expected classes among a, b, c, got 'z'"),
+        (
+            lambda: model.fit(X, odd.replace("z", None)),
+            "not_species: expected a label for every sample, got NaN or none",
+        ),
+        (lambda: model.fit(X, odd[1:]), "not_species: expected 12 labels, one for each sample of X, got 11"),
+        (lambda: model.partial_fit(X, odd), "not_species: expected classes among a, b, c, got 'z'"),
+        (lambda: fitted.score(X, odd), "not_species: expected classes among a, b, c, got 'z'"),
+        (lambda: fitted.evaluate(X, odd), "not_species: expected classes among a, b, c, got 'z'"),
+        (lambda: fitted.evaluate(X, sets), "not_species: expected one label a sample, got a mask"),
+        (
+            lambda: fitted.evaluate(X[1:], odd.replace("z", "a")),
+            "not_species: expected 11 labels, one for each sample of X, got 12",
+        ),
+        (
+            lambda: fitted.score(X[1:], odd.replace("z", "a")),
+            "not_species: expected 11 labels, one for each sample of X, got 12",
+        ),
+        (lambda: model.fit(X, odd.rename(3)), "ybar: expected classes among a, b, c, got 'z'"),
+        (lambda: model.fit(X[:, :0], odd), "X: expected"),
+    ):
+        with pytest.raises(InputError, match=f"^{message}"):
+            call()
+
+
 def test_a_failed_fit_leaves_the_fitted_model_as_it_was():
     model = quick().fit(X, Y)
     before = model.predict_proba(X)

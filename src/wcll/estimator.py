@@ -39,7 +39,16 @@ from wcll.checks import (
 from wcll.errors import LabelWarning
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_accuracy, label_free_confusion
 from wcll.evaluation.label_free import warn_of_contradiction
-from wcll.inputs import Samples, check_features, check_groups, check_labels, check_target_prior, seed_of, to_tensor
+from wcll.inputs import (
+    Samples,
+    called,
+    check_features,
+    check_groups,
+    check_labels,
+    check_target_prior,
+    seed_of,
+    to_tensor,
+)
 from wcll.labels import Belief
 from wcll.labels.alarms import check_samples, corrected_twice, doubts
 from wcll.labels.families import EARLY
@@ -490,9 +499,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _check_samples(self, X: Any, y: Any, sample_weight: Any, classes: Any, go_on: bool, part: bool) -> Samples:
         features = check_features(self, X, reset=not go_on)
-        labels = check_labels(y, classes)
-        if len(labels) != len(features):
-            raise InputError("y", f"{len(features)} labels, one for each sample of X", len(labels))
+        labels = check_labels(y, classes, len(features))
         weight, n_classes = sample_weights(sample_weight, len(features)), len(labels.classes)
         check_target_prior(self.target_prior, n_classes)
         if not part:  # parts of a stream may well have few samples, or one label only
@@ -726,7 +733,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         right: some wrong Qs no label can show. Labels that the model has learnt by heart
         may contradict even a Q that is right.
         """
-        predicted, labels = self._scores(X).argmax(-1).cpu().numpy(), self.encode(y)
+        predicted = self._scores(X).argmax(-1).cpu().numpy()
+        labels = check_labels(y, self.classes_, len(predicted)).values
         score = label_free_accuracy(labels, predicted, self.transition_, sample_weight=sample_weight)[0]
         warn_of_contradiction(labels, predicted, self.belief_, self.classes_, weight=sample_weight)
         return score
@@ -740,10 +748,11 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         several of one sample are no independent witnesses. ``print`` shows all. Accuracy is that on samples like those
         of ``y``, whatever ``target_prior`` says.
         """
-        predicted, labels = self._scores(X).argmax(-1).cpu().numpy(), self.encode(y)
+        predicted = self._scores(X).argmax(-1).cpu().numpy()
+        labels = check_labels(y, self.classes_, len(predicted)).values
         if labels.ndim == 2:
             expected, several = "one label a sample", "a mask, or several of a sample"
-            raise InputError("y", expected, several, "take one of each sample; score takes sets")
+            raise InputError(called(y) or "y", expected, several, "take one of each sample; score takes sets")
         table = complementary_table(labels, predicted, len(self.classes_))
         return label_free_confusion(table, self.belief_, classes=self.classes_)
 

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array, choice, distribution
+from wcll.errors import short
 from wcll.labels.draw import to_pairs
 from wcll.labels.names import NamedLabels, declared_categories, encode_labels
 from wcll.labels.transition import normalised
@@ -126,8 +127,29 @@ def to_tensor(features: NDArray[Any], dtype: torch.dtype, device: torch.device) 
     return tensor
 
 
-def check_labels(y: Any, classes: Any) -> NamedLabels:
-    """Complementary labels in any of their forms; a column is flattened with scikit-learn's warning."""
+def called(y: Any) -> str | None:
+    """What a column of pandas is called, if it has a name: messages call labels so."""
+    column = y.iloc[:, 0] if hasattr(y, "iloc") and np.shape(y)[1:] == (1,) else y
+    name = getattr(column, "name", None)
+    return short(name) if isinstance(name, str) and name.strip() else None
+
+
+def check_labels(y: Any, classes: Any, n: int | None = None) -> NamedLabels:
+    """Complementary labels in any of their forms, of ``n`` samples if that is known."""
+    try:
+        labels = _read_labels(y, classes)
+        if n not in (None, len(labels)):
+            raise InputError("y", f"{n} labels, one for each sample of X", len(labels))
+    except InputError as error:
+        name = called(y)
+        if name is None or error.argument not in ("y", "ybar"):
+            raise
+        raise type(error)(name, error.expected, error.got, error.remedy) from None
+    return labels
+
+
+def _read_labels(y: Any, classes: Any) -> NamedLabels:
+    """A column is flattened with scikit-learn's warning."""
     if y is None:
         raise InputError("y", "labels (fit requires y to be passed, but the target y is None)", None)
     if isinstance(y, torch.Tensor):
