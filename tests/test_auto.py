@@ -110,7 +110,9 @@ def test_what_is_given_is_taken(blobs, given):
 
 def test_a_module_of_ones_own(blobs):
     x, y, ybar = blobs
-    module = torch.nn.Linear(2, K)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)  # from some beginnings it ends in a poor optimum
+        module = torch.nn.Linear(2, K)
     model = quick(model=module, budget=6000).fit(x, ybar)
     assert {row["model"] for row in model.selection_} == {"own"}
     assert {row["lr"] for row in model.selection_} == set(auto.RATES)
