@@ -107,14 +107,14 @@ def test_what_is_compiled_serves_all_that_is_planned(changes, expected, monkeypa
 
 
 def test_trainings_are_told_what_is_planned(tmp_path, monkeypatch):
-    """All of their kind that this process began with, also when most of it is done."""
+    """All with their network that this process began with, also when most of it is done."""
     jobs = plan(list(parse_suite(SMALL.replace("epochs = 12", "epochs = 2"), "small").all_trials([0, 1])), together=2)
-    by_kind, told, real = {}, [], execute.train
+    by_network, told, real = {}, [], execute.train
     for job in jobs[1:]:
-        by_kind[job.kind] = by_kind.get(job.kind, 0) + job.epochs
+        by_network[job.network] = by_network.get(job.network, 0) + job.epochs
 
     def train(seen, device, *, planned, **more):
-        told.append((seen[0][0].kind, planned))
+        told.append((seen[0][0].network, planned))
         return real(seen, device, planned=planned, **more)
 
     tasks = execute.Tasks(load_dataset)
@@ -122,5 +122,5 @@ def test_trainings_are_told_what_is_planned(tmp_path, monkeypatch):
         execute.execute(jobs[:1], store, tasks, torch.device("cpu"))
         monkeypatch.setattr(execute, "train", train)
         execute.execute(jobs, store, tasks, torch.device("cpu"))
-    assert told == [(job.kind, by_kind[job.kind]) for job in jobs[1:]]
+    assert told == [(job.network, by_network[job.network]) for job in jobs[1:]]
     assert min(planned for _, planned in told) > 4
