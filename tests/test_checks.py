@@ -222,7 +222,7 @@ def test_the_estimator_takes_no_odd_argument(argument):
 def test_the_estimator_loses_nothing(argument):
     values = wrong(GOOD[argument])
     silent = [kind for kind, value in values.items() if attempt(estimate, {argument: value}) is not None]
-    fine = {"X": ["negative"], "y": ["text"], "sample_weight": [], "classes": []}
+    fine = {"X": ["negative", "sparse"], "y": ["text"], "sample_weight": [], "classes": []}
     assert not set(silent) - set(fine.get(argument, []))
 
 
