@@ -19,8 +19,9 @@ from wcll.paper.beyond import (
     read_beyond,
     render_beyond,
 )
+from wcll.paper.images import IMAGES
 from wcll.paper.published import published
-from wcll.paper.reproduction import read_reproduction
+from wcll.paper.result_files import read_part
 from wcll.suites import load_suite
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -62,7 +63,8 @@ def test_options_are_changed_one_at_a_time():
 @with_results
 def test_the_page_has_every_setting_that_was_run():
     found = read_beyond(RESULTS / "beyond")
-    reproduced = read_reproduction(RESULTS / "paper").images
+    paths = {name: RESULTS / "paper" / f"{name}.json" for name in IMAGES}
+    reproduced = {name: read_part(path, load_suite(name), partial=True).begun for name, path in paths.items()}
     page = render_beyond(found, reproduced)
     for name in SETTINGS:
         for line in lines(found[name], reproduced) if name in found else ():

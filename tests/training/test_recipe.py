@@ -217,10 +217,13 @@ def test_a_training_is_what_its_formula_says():
 # Engines
 
 
-@each_option
-@pytest.mark.parametrize("model", [MLP, {"name": "cnn9", "width": 2}], ids=["mlp", "cnn9"])
-def test_what_a_gpu_would_record_is_the_plain_loop(recipe, model, without_streams):
-    wide = [replace(one, x=one.x.repeat(1, 1, 2, 2)) for one in (group(seed=0), group(seed=1))]
+CNN = {"name": "cnn9", "width": 2}
+ON_A_CPU = [(name, MLP) for name in OPTIONS] + [(name, CNN) for name in ("all", "sgd")]
+
+
+@pytest.mark.parametrize(("name", "model"), ON_A_CPU, ids=[f"{name}-{model['name']}" for name, model in ON_A_CPU])
+def test_what_a_gpu_would_record_is_the_plain_loop(name, model, without_streams):
+    recipe, wide = OPTIONS[name], [replace(one, x=one.x.repeat(1, 1, 2, 2)) for one in (group(seed=0), group(seed=1))]
     fast, slow = (run(maker(wide, training(recipe, model=model))) for maker in (CapturedRuns, PlainLoop))
     for g in (0, 1):
         assert difference(fast, slow, g, g) < 1e-9
