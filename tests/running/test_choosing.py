@@ -134,6 +134,17 @@ def test_it_cannot_be_given_true_labels(digits):
         choose_and_train(one, view, CPU)
 
 
+@pytest.mark.parametrize("asked", [None, {"name": "strong", "crop": 1}])
+def test_networks_are_trained_as_the_trial_says(asked, digits, monkeypatch):
+    given = {} if asked is None else {"training": asked}
+    one = trial(**QUICK, model="cnn9", **given)
+    seen = []
+    monkeypatch.setattr(choosing, "ComplementaryClassifier", lambda **told: seen.append(told) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        choose_and_train(one, make_task(one, digits).view, CPU)
+    assert seen[0]["training"] == (asked or {"name": "plain"})
+
+
 def test_groups_stay_on_one_side(digits, monkeypatch):
     groups = np.arange(len(digits.train.y)) // 3
     grouped = dataclasses.replace(digits, train=Split(digits.train.x, digits.train.y, groups=groups))

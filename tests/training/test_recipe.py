@@ -346,3 +346,10 @@ def test_what_is_given_wins():
     assert recipe_of("plain") == recipe_of({}) == PLAIN
     assert recipe_of({"name": "strong", **PLAIN.changed()}).changed() == RECIPES["strong"].changed()
     assert recipe_of(RECIPES["strong"].changed()) == RECIPES["strong"]
+
+
+@each_option
+def test_a_recipe_can_be_named(recipe):
+    assert recipe_of(recipe.named()) == recipe
+    assert PLAIN.named() == {"name": "plain"}
+    assert replace(RECIPES["strong"], crop=1).named() == {"name": "strong", "crop": 1}

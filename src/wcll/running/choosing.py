@@ -23,8 +23,8 @@ from wcll.suites.trial import Trial
 def choose_and_train(trial: Trial, view: View, device: torch.device) -> Recording:
     """Fit the classifier to all labels of a trial, those that others hold out among them, and see what it predicts.
 
-    It is told the trial's model, batches and decay. What is kept is one epoch: the one that it ends with, and how
-    likely the labels of its own folds were for models that had not seen them.
+    It is told the trial's model, batches, decay and training. What is kept is one epoch: the one that it ends with, and
+    how likely the labels of its own folds were for models that had not seen them.
     """
     parts = [_weak(view.data)] if view.valid is None else [_weak(view.data), view.valid]
     groups = [part.groups for part in parts if part.groups is not None]
@@ -32,6 +32,7 @@ def choose_and_train(trial: Trial, view: View, device: torch.device) -> Recordin
         model={"name": trial.model, **dict(trial.model_options)},
         batch_size=trial.batch_size,
         weight_decay=trial.weight_decay,
+        training=trial.recipe.named(),
         dtype=trial.dtype,
         budget=trial.budget,
         classes=range(view.n_classes),

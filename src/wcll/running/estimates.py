@@ -66,7 +66,7 @@ def _with_model(trial: Trial, data: Weak, view: View, device: torch.device) -> E
         warm_up=WARM_UP,
         batch_size=trial.batch_size,
         weight_decay=trial.weight_decay,
-        training={"name": "plain", **trial.recipe.changed()},
+        training=trial.recipe.named(),
         dtype=trial.dtype,
         device=str(device),
         classes=list(range(view.n_classes)),

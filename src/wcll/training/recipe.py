@@ -67,9 +67,14 @@ class Recipe:
         """Whether it matters how long the whole training is."""
         return self.schedule != "constant" or bool(self.consistency)
 
-    def changed(self) -> dict[str, Any]:
-        """The options that differ from the paper's, by name."""
-        return {name: value for name, value in sorted(asdict(self).items()) if value != getattr(PLAIN, name)}
+    def changed(self, base: Recipe | None = None) -> dict[str, Any]:
+        """The options that differ from another's, by default the paper's, by name."""
+        return {name: value for name, value in sorted(asdict(self).items()) if value != getattr(base or PLAIN, name)}
+
+    def named(self) -> dict[str, Any]:
+        """As :func:`recipe_of` takes it: the name of the nearest, and what differs from that."""
+        name = min(RECIPES, key=lambda one: len(self.changed(RECIPES[one])))
+        return {"name": name, **self.changed(RECIPES[name])}
 
     def check_samples(self, shape: tuple[int, ...]) -> None:
         """Fail if samples of this shape cannot be trained on in this way."""
