@@ -184,7 +184,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Adam with L2 decay. None is the paper's 5e-4, 100 epochs and 1e-4; for ``loss="auto"`` the rate is chosen among
         5e-4, 2e-3 and 1e-2, and the number of epochs up to 60, or 1500 steps if that is more (``max_epochs`` says up to
         how many else). For ``training="strong"`` 1e-3, 80 epochs (or 1500 steps) and 0.05, and nothing is chosen among
-        them; ``model`` is then ``cnn9`` without drop-out, if none is given.
+        them; ``model`` is then ``cnn9`` without drop-out, if none is given (with drop-out, rare classes are given up).
     batch_size : int
     budget : int, optional
         For ``loss="auto"``: about how many run-steps, a step of one model each, all of it may take. None is what ten
@@ -391,18 +391,17 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         budget = None if self.budget is None else whole("budget", self.budget)
         n = len(samples.features)
         epochs, rounds = auto.Given.lengths(n, self.batch_size, budget)
-        recipe = recipe_of(new.training)
+        strong = usual(new.training)  # nothing, if it is plain
         if self.max_epochs is not None:
             epochs = whole("max_epochs", self.max_epochs)
         elif budget is None:
-            epochs = max(epochs, usual(new.training).get("max_epochs", 0))
-        strong = usual(new.training)
+            epochs = max(epochs, strong.get("max_epochs", 0))
         seed = seed_of(self.random_state)
         given = auto.Given(
             n_classes=len(samples.labels.classes),
             models=auto.MODELS if self.model is None and not strong else [new.model],
             rates=auto.RATES if self.lr is None and not strong else [new.lr],
-            recipe=recipe,
+            recipe=recipe_of(new.training),
             weight_decay=new.weight_decay,
             batch_size=self.batch_size,
             dtype=dtype,
