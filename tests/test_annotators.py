@@ -211,6 +211,18 @@ def test_large_sets_are_left_to_popularity():
     assert found.table()[0]["chosen"]
 
 
+@pytest.mark.parametrize("times", [3, 9])
+def test_labels_that_were_said_twice_are_a_start_of_their_own(times):
+    """Sets are then smaller than the number of labels that were given."""
+    rng = np.random.default_rng(0)
+    mask = np.zeros((400, 10), dtype=bool)
+    for _ in range(times):
+        mask[np.arange(400), rng.integers(0, 9, 400)] = True
+    assert mask.sum(axis=1).min() < times
+    found = cross_fitted(mask, lambda *_: np.full((200, 10), 0.1), np.random.RandomState(0), rounds=1)
+    assert {one.start for one in found.rounds} == {"popularity", "popularity-noise", "free"}
+
+
 def test_weights_undo_a_selection_by_labels():
     """Samples kept by their label, with weights of 1 / acceptance: the Q of all labels, not of those that were kept."""
     rng = np.random.default_rng(0)

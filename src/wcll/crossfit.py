@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from wcll.checks import BoolArray, FloatArray, IntArray, finite_array, sample_weights, transition_matrix, whole
 from wcll.labels import to_mask, transition_from_repeated
 from wcll.labels.families import FAMILIES, EstimatedTransition
+from wcll.labels.large_sets import transition_from_large_sets
 from wcll.labels.sets import MOST_ORDERED
 from wcll.labels.statistics import label_totals
 
@@ -23,6 +24,7 @@ SEVERAL = 3  #: labels a sample from which on these alone are a start
 FEW_EPOCHS = 12  #: of a cross-fitted model: what it learns late is noise of its own labels
 WARM_UP = 4  #: epochs with popularity's Q before a better one, which told at once may mix up similar classes
 ROUNDS = 8  #: of estimates, each with models that were told the one before
+MOST_NAMED = 2 / 3  #: of the classes that labels rule out on average, above which they decide nearly all by themselves
 SETTLED = 3  #: the last of those that are as good as the best, which are averaged: a single round is noisy
 
 #: Class probabilities of the samples of a part by a model that was trained on the rest, told a Q, from a seed.
@@ -142,7 +144,7 @@ def cross_fitted(
 ) -> ModelTransition:
     """What :func:`wcll.annotators.transition_with_model` says, with models that ``predict`` trains."""
     weight = _mean_one(sample_weight, len(mask))
-    if (largest := int(mask.sum(axis=1).max())) > MOST_ORDERED:
+    if (largest := int(mask.sum(axis=1).max())) > MOST_ORDERED and mask.mean() > MOST_NAMED:
         return _popularity(mask, largest, weight)
     training = _Rounds(predict, mask, weight, groups, folds, seeds)
     tried = [one for name, start in _starts(mask, weight, seeds) for one in training.all(name, start, rounds, steps)]
@@ -170,7 +172,10 @@ def _starts(mask: BoolArray, weight: FloatArray, seeds: np.random.RandomState) -
     """Qs to begin with, by the family or by what they are from."""
     for family in ("popularity", "popularity-noise"):  # what is impossible at first stays so: labels may be no mistakes
         yield family, FAMILIES[family].fit(weight @ mask).transition
-    if mask.sum(axis=1).min() >= SEVERAL:
+    sizes = mask.sum(axis=1)
+    if sizes.max() > MOST_ORDERED:
+        yield "free", transition_from_large_sets(mask, weight)
+    elif sizes.max() >= SEVERAL and sizes.mean() > SEVERAL - 1:  # what was said twice is in a set once
         seed = int(seeds.randint(2**31))
         yield "free", transition_from_repeated(mask, mask.shape[1], draws=0, random_state=seed).transition
 

@@ -98,8 +98,8 @@ def test_repeated_labels_tell_q_as_inclusion_shares(digits, monkeypatch):
 def test_the_model_is_asked_once_for_all_runs_on_the_same_data(digits, monkeypatch):
     asked = []
 
-    def made(x, ybar, model, *, random_state):
-        asked.append((tuple(x.shape), str(x.dtype), model.max_epochs, random_state))
+    def made(x, ybar, model, *, rounds, random_state):
+        asked.append((tuple(x.shape), str(x.dtype), model.max_epochs, rounds, random_state))
         return ModelTransition(CYCLE, None, None, "a model", "popularity", (), None)
 
     monkeypatch.setattr(estimates, "transition_with_model", made)
@@ -107,7 +107,7 @@ def test_the_model_is_asked_once_for_all_runs_on_the_same_data(digits, monkeypat
     task = make_task(job.first, digits)
     assert run_group(job, task.view).losses[0].context.transition == pytest.approx(CYCLE)
     run_jobs([(job, task)], CPU)
-    assert asked == [((1100, 8, 8), "float64", 10, 0)]
+    assert asked == [((1100, 8, 8), "float64", 10, 8, 0)]
 
 
 def test_a_try_asks_no_model(digits, monkeypatch):

@@ -22,8 +22,8 @@ from wcll.suites import Trial, load_suite
 
 #: Suites in the order in which a GPU's time goes to them; the first three have every setting that the paper prints.
 SETTINGS = ("beyond-cifar10", "beyond-tiny", "beyond-ddsm")
-METHODS, OPTIONS = "beyond-methods", "beyond-options"
-BEYOND = (*SETTINGS, METHODS, OPTIONS)
+METHODS, OPTIONS, AUTO = "beyond-methods", "beyond-options", "beyond-auto"
+BEYOND = (*SETTINGS, METHODS, OPTIONS, AUTO)
 OURS, LIMIT = "ours", "ordinary labels"
 PLAIN = "forward, Q from counts"  #: the row of the reproduction that "ours" is, trained as in the paper
 TOTAL = " / total"  #: how the paper's table 7 calls accuracy

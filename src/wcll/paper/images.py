@@ -39,7 +39,7 @@ def stages(suites: Sequence[Suite]) -> Iterator[Stage]:
         }
         for i in range(max((len(runs) for some in cells.values() for runs in some), default=0)):
             chosen = {name: [runs[i] for runs in some if i < len(runs)] for name, some in cells.items()}
-            rates = sorted({trial.lr for some in chosen.values() for trial in some})
+            rates = sorted({trial.lr for some in chosen.values() for trial in some if trial.lr is not None})
             at = ", ".join(f"{lr:g}" for lr in rates)
             yield Stage(f"Images, trial {seed + 1} at {at}{'' if printed else ', what is not printed'}", chosen)
 

@@ -10,7 +10,7 @@ import torch
 
 from wcll.annotators import RATE, transition_with_model
 from wcll.checks import InputTypeError
-from wcll.crossfit import FEW_EPOCHS, WARM_UP
+from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP
 from wcll.estimator import ComplementaryClassifier
 from wcll.labels import to_mask, transition_from_repeated
 from wcll.labels.families import EstimatedTransition
@@ -18,6 +18,9 @@ from wcll.labels.sets import inclusion_shares
 from wcll.models import MODELS, Family
 from wcll.running.containers import View, Weak
 from wcll.suites.trial import Trial
+
+#: Of networks for images, which learn more in an epoch more and cost more a round.
+IMAGE_EPOCHS, IMAGE_ROUNDS = 20, 3
 
 #: Estimates of the data that are in use: runs that share data share what is costly.
 _MADE: WeakKeyDictionary[Weak, dict[object, EstimatedTransition]] = WeakKeyDictionary()
@@ -58,11 +61,13 @@ def _rate(trial: Trial) -> float:
 
 def _with_model(trial: Trial, data: Weak, view: View, device: torch.device) -> EstimatedTransition:
     """Cross-fitted models of the trial's own kind, for few epochs."""
+    images = MODELS[trial.model].family is Family.IMAGE
+    epochs, rounds = (IMAGE_EPOCHS, IMAGE_ROUNDS) if images else (FEW_EPOCHS, ROUNDS)
     model = ComplementaryClassifier(
         "forward",
         model={"name": trial.model, **dict(trial.model_options)},
         lr=_rate(trial),
-        max_epochs=min(FEW_EPOCHS, trial.epochs),
+        max_epochs=min(epochs, trial.epochs),
         warm_up=WARM_UP,
         batch_size=trial.batch_size,
         weight_decay=trial.weight_decay,
@@ -72,4 +77,4 @@ def _with_model(trial: Trial, data: Weak, view: View, device: torch.device) -> E
         classes=list(range(view.n_classes)),
     )
     x = (data.x / view.scale).to(getattr(torch, trial.dtype)).numpy()
-    return transition_with_model(x, data.ybar, model, random_state=trial.seed)
+    return transition_with_model(x, data.ybar, model, rounds=rounds, random_state=trial.seed)
