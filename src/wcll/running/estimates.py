@@ -20,7 +20,7 @@ from wcll.running.containers import View, Weak
 from wcll.suites.trial import Trial
 
 #: Of networks for images, which learn more in an epoch more and cost more a round.
-IMAGE_EPOCHS, IMAGE_ROUNDS = 20, 3
+IMAGE_EPOCHS, IMAGE_ROUNDS = 20, 2
 
 #: Estimates of the data that are in use: runs that share data share what is costly.
 _MADE: WeakKeyDictionary[Weak, dict[object, EstimatedTransition]] = WeakKeyDictionary()
