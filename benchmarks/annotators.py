@@ -3,6 +3,7 @@
     python benchmarks/annotators.py prepare RAW --data DATA     files that the suites read, into DATA/annotators
     WCLL_DATA=DATA wcll run benchmarks/annotators/one.toml --store S.sqlite       (several, candidates, acl)
     WCLL_DATA=DATA python benchmarks/annotators.py summary S.sqlite one several
+    python benchmarks/annotators.py keep S.sqlite acl-strong                      a result file, for docs/beyond.md
 
 RAW holds what its owners publish: ``human-q.npz`` (clcifar10, clmin10: Q of people, as printed), ``acl-cifar10.npz``
 (labels: nine of every training image of CIFAR-10, by a vision-language model), ``birdsong.npz`` and ``lost.npz``
@@ -20,12 +21,15 @@ Holm over all cells of a suite).
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from wcll.datasets import Dataset, load_dataset
+from wcll.paper.images import Growing
+from wcll.paper.result_files import write_part
 from wcll.report.cells import SIGNIFICANCE, holm, paired_p_value
 from wcll.report.tables import Table, build_table
 from wcll.results import Store
@@ -127,9 +131,8 @@ def by_labels(columns: list[str]) -> Mapping[str, list[str]]:
     """Columns with as many labels a sample."""
     groups: dict[str, list[str]] = {}
     for column in columns:
-        groups.setdefault(next((f"{m} labels" for m in (2, 3) if f"{m} labels" in column), "one label"), []).append(
-            column
-        )
+        several = re.search(r"\d+ labels", column)
+        groups.setdefault(several[0] if several else "one label", []).append(column)
     return groups
 
 
@@ -162,6 +165,15 @@ def summary(store: Path, names: list[str]) -> None:
             print(f"  significantly below popularity: {'; '.join(lost) or 'none'}")
 
 
+def keep(store: Path, name: str, folder: Path) -> None:
+    """Write a result file of what a store has of a suite, with what the file has already."""
+    suite = load_suite(str(FOLDER / f"{name}.toml"))
+    with Store(store) as opened:
+        rows = {row.key: row for row in opened.rows([trial.key for trial in suite.all_trials()])}
+    for part in Growing([suite], folder).add(rows, f"wcll run benchmarks/annotators/{name}.toml"):
+        write_part(part, folder / f"{name}.json", partial=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -171,9 +183,15 @@ def main() -> None:
     summed = commands.add_parser("summary")
     summed.add_argument("store", type=Path)
     summed.add_argument("suites", nargs="+")
+    kept = commands.add_parser("keep")
+    kept.add_argument("store", type=Path)
+    kept.add_argument("suite")
+    kept.add_argument("--into", type=Path, default=Path("results/beyond"))
     asked = parser.parse_args()
     if asked.command == "prepare":
         prepare(asked.raw, asked.data)
+    elif asked.command == "keep":
+        keep(asked.store, asked.suite, asked.into)
     else:
         summary(asked.store, asked.suites)
 

@@ -8,7 +8,8 @@ Those of the bounds come from ``results/bounds*.json``: ``wcll bound simulate --
 ``wcll bound counterexample --out results/bounds-counterexample.json`` and
 ``wcll bound --suite table2 --json > results/bounds-table2.json``.
 
-Those beyond the paper come from ``results/beyond``, which ``wcll paper beyond`` makes with ``--results``.
+Those beyond the paper come from ``results/beyond``, which ``wcll paper beyond`` makes with ``--results``; of real
+labels from ``results/beyond/acl-strong.json``: ``python benchmarks/annotators.py keep STORE acl-strong``.
 
 ``--check`` writes nothing and fails if a file would change.
 """
@@ -26,12 +27,15 @@ from wcll.cli.methods import markdown, method_rows
 from wcll.paper.beyond import beyond_figures, read_beyond, render_beyond
 from wcll.paper.claims import judge_all
 from wcll.paper.page import count_verdicts, figure_files, headline, render_report
+from wcll.paper.part import Part
 from wcll.paper.published import RIVALS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
+from wcll.paper.result_files import read_part
 from wcll.report.bound_figures import figure_name, trend_figure
 from wcll.report.bound_results import COUNTEREXAMPLE, TRENDS, read_bounds
 from wcll.report.cells import Cell
 from wcll.report.render import bold, render
+from wcll.suites import load_suite
 from wcll.theory import Problem, corrected_lemma, corrected_theorem, lemma1, norm_seen_later
 from wcll.theory.bounds import Bound
 from wcll.theory.counterexample import literal_deviation
@@ -143,6 +147,12 @@ def labels_for_half(classes: int, p: float) -> int:
     return bound.labels_for(bound.scale / 2)
 
 
+def annotators() -> Part:
+    """What networks learn from labels that a vision-language model gave."""
+    suite = load_suite(str(ROOT / "benchmarks" / "annotators" / "acl-strong.toml"))
+    return read_part(ROOT / "results" / "beyond" / f"{suite.name}.json", suite, partial=True)
+
+
 def pages() -> dict[Path, str]:
     """Every file with generated parts, and what it should say."""
     table = markdown(method_rows())
@@ -153,7 +163,7 @@ def pages() -> dict[Path, str]:
         ROOT / "README.md": replace_part(readme, "demo", demo_table()),
         ROOT / "docs" / "reproduction.md": render_report(found, ".md"),
         **{ROOT / "docs" / "figures" / name: text for name, text in figure_files(found).items()},
-        ROOT / "docs" / "beyond.md": render_beyond(beyond, found.images),
+        ROOT / "docs" / "beyond.md": render_beyond(beyond, found.images, annotators()),
         **{ROOT / "docs" / "figures" / name: text for name, text in beyond_figures(beyond).items()},
         **bounds_pages(),
         ROOT / "docs" / "methods.md": f"# Methods\n\n`wcll methods --json` has every field of the registry.\n\n{table}",

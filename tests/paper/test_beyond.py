@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,15 @@ from wcll.cli.app import run
 from wcll.paper.beyond import (
     BEYOND,
     LIMIT,
+    METHODS,
     OPTIONS,
     OURS,
     SETTINGS,
     best_published,
     beyond_figures,
     lines,
+    methods_table,
+    options_table,
     read_beyond,
     render_beyond,
 )
@@ -73,6 +77,34 @@ def test_the_page_has_every_setting_that_was_run():
     for name in BEYOND:
         assert (f"`{name}`" in page) == (name not in found)
     assert all(text.startswith("<svg") for text in beyond_figures(found).values())
+
+
+@with_results
+def test_options_are_compared_trial_by_trial():
+    part = read_beyond(RESULTS / "beyond")[OPTIONS]
+    rows = {row[0]: row[1:] for row in options_table(part)["rows"]}
+    (column,) = part.columns
+    ours, other = (part.cell("last epoch", name, column).values for name in (OURS, "without consistency"))
+    changes = [100 * (other[seed] - ours[seed]) for seed in sorted(ours)]
+    assert len(changes) >= 3
+    error = statistics.stdev(changes) / len(changes) ** 0.5
+    assert rows["without consistency"][1] == f"{statistics.fmean(changes):+.1f} ± {error:.1f}"
+    assert rows[OURS][1] == ""
+
+
+@with_results
+def test_methods_stand_beside_what_the_papers_training_makes_of_them():
+    found = read_beyond(RESULTS / "beyond")
+    paths = {name: RESULTS / "paper" / f"{name}.json" for name in IMAGES}
+    reproduced = {name: read_part(path, load_suite(name), partial=True).begun for name, path in paths.items()}
+    table = methods_table(found[METHODS], found[SETTINGS[0]], reproduced)
+    rows = {row[0]: row[1:] for row in table["rows"]}
+    column = found[METHODS].columns[0]
+    assert table["head"][1:3] == [f"{column}, plain", f"{column}, strong"]
+    plain = reproduced["table4-cifar10"].cell("fair", "wcll", column)
+    strong = found[METHODS].cell(found[METHODS].suite.tables[-1].title, "wcll", column)
+    assert rows["WCLL"][:2] == [f"{100 * cell.mean:.1f}" for cell in (plain, strong)]
+    assert rows[OURS][1] == f"{100 * found[SETTINGS[0]].cell('last epoch', OURS, column).mean:.1f}"
 
 
 def test_without_data_nothing_is_begun(tmp_path, monkeypatch, capsys):

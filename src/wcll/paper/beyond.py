@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -76,10 +76,13 @@ def read_beyond(folder: Path) -> dict[str, Part]:
     }
 
 
-def render_beyond(found: Mapping[str, Part], reproduced: Mapping[str, Part]) -> str:
-    """The page as Markdown."""
+def render_beyond(found: Mapping[str, Part], reproduced: Mapping[str, Part], annotators: Part | None = None) -> str:
+    """The page as Markdown; ``annotators`` is what networks learn from labels that somebody really gave."""
     settings = [_about(found[name], list(lines(found[name], reproduced))) for name in SETTINGS if name in found]
-    others = [_table(found[name]) for name in (METHODS, OPTIONS) if name in found]
+    others = [_table(found[AUTO])] if AUTO in found else []
+    others += [methods_table(found[METHODS], found[SETTINGS[0]], reproduced)] if METHODS in found else []
+    others += [options_table(found[OPTIONS])] if OPTIONS in found else []
+    others += [_table(annotators)] if annotators is not None else []
     absent = [f"`{name}`: {load_suite(name).title.partition(': ')[2]}" for name in BEYOND if name not in found]
     values = {"settings": settings, "others": others, "left": "; ".join(absent) + "." if absent else ""}
     figure = f"figures/{FIGURE}" if SETTINGS[0] in found else ""
@@ -94,7 +97,7 @@ def in_reach(settings: Sequence[Mapping[str, Any]]) -> str:
     for one in settings[1:]:
         words += f"; {one['title'].partition(': ')[2]} {one['gain']:+.1f} on average"
     least = min(len(line.ours.values) for one in settings for line in one["lines"])
-    return f"{words}. Every setting was run {'once' if least == 1 else f'{least} times or more'}."
+    return f"{words}. Every setting was run {'once' if least == 1 else f'{least} times'} or more."
 
 
 def beyond_figures(found: Mapping[str, Part]) -> dict[str, str]:
@@ -120,6 +123,7 @@ def _about(part: Part, found: list[Line]) -> dict[str, Any]:
     plain = {len(line.plain.values) for line in found if line.plain is not None}
     return {
         "title": part.suite.title,
+        "dataset": part.suite.settings["dataset"],
         "lines": found,
         "gain": fmean(line.gain for line in found),
         "plain_n": ", ".join(map(str, sorted(plain))) or "none",
@@ -130,12 +134,56 @@ def _about(part: Part, found: list[Line]) -> dict[str, Any]:
     }
 
 
+def methods_table(part: Part, settings: Part, reproduced: Mapping[str, Part]) -> dict[str, Any]:
+    """Every method as the paper trains it and as networks are trained here, and ours beside them."""
+    title, dataset = part.suite.tables[-1].title, str(part.suite.settings["dataset"])
+    rows = []
+    for method in (*part.methods, OURS):
+        texts = [show_name(method)]
+        for column in part.columns:
+            plain = _cell(reproduced, dataset, column, PLAIN if method == OURS else method)
+            strong = settings.cell("last epoch", OURS, column) if method == OURS else part.cell(title, method, column)
+            texts += [_text(plain), _text(strong)]
+        rows.append(texts)
+    head = ["", *(f"{column}, {how}" for column in part.columns for how in ("plain", "strong"))]
+    note = f"Accuracy in percent, {title}; ours: last epoch. {_n(part)}. {part.suite.about}"
+    return {"title": part.suite.title, "head": head, "rows": rows, "note": note, "made": part.made}
+
+
+def options_table(part: Part) -> dict[str, Any]:
+    """What one option changes: the difference from ours, trial by trial, with the standard error of its mean."""
+    (column,), title = part.columns, part.suite.tables[-1].title
+    ours = part.cell(title, OURS, column).values
+    rows = []
+    for method in part.methods:
+        cell, recall = (part.cell(title, method, column, metric) for metric in ("accuracy", "minority_recall"))
+        changes = [100 * (value - ours[seed]) for seed, value in sorted(cell.values.items()) if seed in ours]
+        error = f" ± {stdev(changes) / sqrt(len(changes)):.1f}" if len(changes) > 1 else ""
+        change = "" if method == OURS else f"{fmean(changes):+.1f}{error}"
+        rows.append([method, _text(cell), change, _text(recall)])
+    head = ["", "accuracy", "change", "recall of rare classes"]
+    note = f"In percent, {column}, {title}. {_n(part)}; change: paired, mean and its standard error. {part.suite.about}"
+    return {"title": part.suite.title, "head": head, "rows": rows, "note": note, "made": part.made}
+
+
 def _table(part: Part) -> dict[str, Any]:
     """A suite as a table of accuracies."""
     title = part.suite.tables[-1].title
-    rows = [(method, part.cells(title, method)) for method in part.methods]
-    note = f"Accuracy in percent, {title}, over {part.trials} trial{'s' if part.trials > 1 else ''}. {part.suite.about}"
-    return {"title": part.suite.title, "columns": part.columns, "rows": rows, "note": note}
+    rows = [[show_name(method), *map(_text, part.cells(title, method))] for method in part.methods]
+    note = f"Accuracy in percent, {title}. {_n(part)}. {part.suite.about}"
+    return {"title": part.suite.title, "head": ["", *part.columns], "rows": rows, "note": note, "made": part.made}
+
+
+def _n(part: Part) -> str:
+    most = max(len(cell.values) for title in part.tables for row in part.methods for cell in part.cells(title, row))
+    return f"n = {most}"
+
+
+def _text(cell: Cell | None) -> str:
+    """A figure without marks: tests are of the best of a column, which is not what these tables ask."""
+    if cell is None or not cell.values:
+        return "-"
+    return f"{100 * cell.mean:.1f}" + (f" ± {100 * cell.std:.1f}" if cell.std == cell.std else "")
 
 
 def _cell(reproduced: Mapping[str, Part], dataset: str, column: str, method: str) -> Cell | None:
