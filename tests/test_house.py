@@ -240,10 +240,11 @@ def test_what_shows_results_trains_nothing(room):
 
 
 def test_tests_mirror_the_source():
-    """A room has a folder of tests of its name, a module at the top a file; what is left is helpers."""
+    """A room has a folder of tests of its name, a module at the top or of docs/ a file; what is left is helpers."""
     tests = ROOT / "tests"
     rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
     folders = {path.name for path in tests.iterdir() if path.is_dir() and any(path.glob("test_*.py"))}
     assert folders == rooms
     top = {path.stem.removeprefix("test_").removesuffix("_checks") for path in tests.glob("test_*.py")} - {"house"}
-    assert top <= {path.stem for path in SOURCE.glob("*.py")}
+    pages = {path.stem for path in (ROOT / "docs").glob("*.py")}
+    assert top - {"examples"} <= pages | {path.stem for path in SOURCE.glob("*.py")}
