@@ -205,7 +205,7 @@ def settings() -> Iterator[dict[str, Any]]:
 
 
 def rows_of(one: dict[str, Any], seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """A row for each loss: its figures over all seeds, means and half of their 95 % intervals; none if too few images."""
+    """A row for each loss: means over seeds and half of their 95 % intervals; none if there are too few images."""
     n, k, p = one["labels"] // one["per_sample"], one["k"], one["p"]
     drawn = [digits(p, n, s) if one["world"] == DIGITS else gaussians(k, p, one["world"], n, s) for s in seeds]
     if any(found is None for found in drawn):
