@@ -2,7 +2,7 @@
 
     python docs/method_pages.py FOLDER
 
-writes ``index.md``, ``NAME.md`` and ``figures/NAME.svg`` there; the build of the site does it in ``docs/methods``.
+writes ``methods.md``, ``methods/NAME.md`` and their figures there; the build of the site does it in ``docs``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from plots import Panel, figure
+from tables import table
 
 from wcll.cli.methods import markdown, method_rows
 from wcll.labels.transition import uniform_transition
@@ -31,6 +32,7 @@ from wcll.report.render import literal
 
 ROOT = Path(__file__).parents[1]
 CLASSES = 10  #: of the plots
+LOSS, SLOPE = "the loss", "its derivative in that output"  #: what the plots show
 FARTHEST = 8.0  #: from the other outputs, in the plots
 WORLDS, DEFAULT = ROOT / "benchmarks" / "results" / "worlds.jsonl", "auto"
 
@@ -147,21 +149,22 @@ def curves(spec: LossSpec) -> tuple[list[float], list[float], list[float]]:
     return x.tolist(), values.tolist(), slopes.tolist()
 
 
-def plot(spec: LossSpec) -> str:
-    """The loss and its derivative, as an SVG file."""
+def plots(spec: LossSpec) -> dict[str, str]:
+    """SVG files of the loss and of its derivative, by what they show."""
     x, values, slopes = curves(spec)
-    across = "the label's output above those of the others"
-    panels = [Panel("Loss", across, x, {"": values}), Panel("Its derivative in that output", across, x, {"": slopes})]
-    return figure(plot_title(spec), panels)
+    found = {}
+    for name, curve in ((LOSS, values), (SLOPE, slopes)):
+        ends = f"{curve[0]:.3g} at {x[0]:g}, {curve[len(x) // 2]:.3g} at 0, {curve[-1]:.3g} at {x[-1]:g}"
+        title = f"{spec.title}: {name} against the label's output, {ends}"
+        found[title] = figure(
+            title, Panel(name.capitalize(), "the label's output above those of the others", x, {"": curve})
+        )
+    return found
 
 
-def plot_title(spec: LossSpec) -> str:
-    """What the plot shows, for whoever does not see it."""
-    x, values, slopes = curves(spec)
-    ends = f"from {values[0]:.3g} at {x[0]:g} over {values[len(x) // 2]:.3g} at 0 to {values[-1]:.3g} at {x[-1]:g}"
-    return (
-        f"{spec.title} against the label's output: {ends}; its derivative goes from {slopes[0]:.3g} to {slopes[-1]:.3g}"
-    )
+def figure_files(spec: LossSpec) -> dict[str, str]:
+    """The same by the names of their files."""
+    return dict(zip((f"figures/{spec.name}.svg", f"figures/{spec.name}-slope.svg"), plots(spec).values(), strict=True))
 
 
 def _percent(values: Iterable[float]) -> str:
@@ -241,15 +244,6 @@ def results(spec: LossSpec, found: Reproduction) -> list[str]:
     return ["## In our tables", "", *(tables or ["None of our result files has it.", ""])]
 
 
-def table(about: str, heads: Iterable[str], rows: Iterable[Sequence[str]], words: int = 1) -> list[str]:
-    """Rows below their heads, the first columns of ``words`` and the others of numbers; nothing without rows."""
-    names, cells = list(heads), list(rows)
-    if not cells:
-        return []
-    lines = [names, ["---"] * words + ["---:"] * (len(names) - words), *cells]
-    return [about, "", *(f"| {' | '.join(line)} |" for line in lines), ""]
-
-
 def facts(spec: LossSpec) -> list[str]:
     """What one must know to use it, as a list."""
     ordinary = spec.labels == "ordinary"
@@ -299,7 +293,7 @@ def page(spec: LossSpec, found: Reproduction) -> str:
         "",
         NOTATION + ("$y$ the label." if spec.labels == "ordinary" else r"$\bar y$ the complementary label."),
         "",
-        f"![{literal(plot_title(spec))}](figures/{spec.name}.svg)",
+        " ".join(f"![{literal(title)}]({path})" for title, path in zip(plots(spec), figure_files(spec), strict=True)),
         "",
         f"A batch with one sample of each of {CLASSES} labels, in which all outputs but the label's are 0; Q, weights "
         "and shares are uniform. To the left the label has little probability, to the right nearly all.",
@@ -318,7 +312,7 @@ def page(spec: LossSpec, found: Reproduction) -> str:
 
 def index() -> str:
     """The table of all losses, and where their pages are."""
-    rows = [{**row, "name": f"[{row['name']}]({row['name']}.md)"} for row in method_rows()]
+    rows = [{**row, "name": f"[{row['name']}](methods/{row['name']}.md)"} for row in method_rows()]
     lines = [
         "# Methods",
         "",
@@ -330,7 +324,7 @@ def index() -> str:
         "```{toctree}",
         ":hidden:",
         "",
-        *(f"{spec.title} <{name}>" for name, spec in LOSSES.items()),
+        *(f"{spec.title} <methods/{name}>" for name, spec in LOSSES.items()),
         "```",
         "",
     ]
@@ -338,11 +332,12 @@ def index() -> str:
 
 
 def method_pages(found: Reproduction | None = None) -> dict[str, str]:
-    """Every page and figure by its path below the folder of methods."""
+    """Every page and figure by its path below the folder of pages."""
     found = found or read_reproduction(ROOT / "results" / "paper")
-    pages = {"index.md": index()}
+    pages = {"methods.md": index()}
     for name, spec in LOSSES.items():
-        pages |= {f"{name}.md": page(spec, found), f"figures/{name}.svg": plot(spec)}
+        below = {f"{name}.md": page(spec, found), **figure_files(spec)}
+        pages |= {f"methods/{path}": text for path, text in below.items()}
     return pages
 
 

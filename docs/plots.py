@@ -1,4 +1,4 @@
-"""Small plots of pages that are made when the site is built: curves in one or two panels, as SVG files."""
+"""Small plots of generated pages, each an SVG file as wide as a phone; where there is room they stand side by side."""
 
 from __future__ import annotations
 
@@ -65,10 +65,9 @@ def ticks(low: float, high: float) -> list[float]:
     return [i * step for i in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
-def figure(title: str, panels: Sequence[Panel]) -> str:
-    """Panels side by side; the title is what a screen reader says, and each panel shows its own."""
-    marks = "".join(f'<g transform="translate({i * WIDTH} 0)">{_marks(panel)}</g>' for i, panel in enumerate(panels))
-    return render("file.svg", title=title, width=WIDTH * len(panels), height=HEIGHT, marks=marks) + "\n"
+def figure(title: str, panel: Panel) -> str:
+    """The file; its title is what a screen reader says, the panel shows its own."""
+    return render("file.svg", title=title, width=WIDTH, height=HEIGHT, marks=_marks(panel)) + "\n"
 
 
 def _marks(panel: Panel) -> str:

@@ -73,7 +73,7 @@ for name, seen in accuracy.items():
 
 # %%
 # Knowing how annotators choose is worth a lot where they do not choose evenly. Where it is not known, it can be
-# estimated: :ref:`sphx_glr_auto_examples_plot_05_annotators.py`.
+# estimated: :ref:`sphx_glr_gallery_plot_05_annotators.py`.
 
 figure, axis = plt.subplots(figsize=(7, 4))
 for name, seen in accuracy.items():

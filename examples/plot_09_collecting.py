@@ -72,7 +72,7 @@ plt.show()
 # %%
 # **What a wrong belief costs**: the accuracy that is left, in the limit of very many labels, if rows are assumed and
 # columns are so. Ask about some samples three times, and how annotators choose can be measured instead of assumed
-# (:ref:`sphx_glr_auto_examples_plot_05_annotators.py`).
+# (:ref:`sphx_glr_gallery_plot_05_annotators.py`).
 
 habits = biased_transition(K, strength="strong", random_state=0)
 table = costs_if_wrong(1000 * habits.mean(axis=0), others={"habits": habits})
