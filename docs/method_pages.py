@@ -174,9 +174,7 @@ def _percent(values: Iterable[float]) -> str:
 
 def paper_rows(found: Reproduction, name: str) -> Iterator[Sequence[str]]:
     """Its rows in the paper's tables, each as a mean over the settings of a table that were run."""
-    parts = {f"{part.suite.title}, MNIST": part for table, part in found.parts.items() if table in MAIN}
-    parts |= {part.suite.title: part for part in found.on_images}
-    for title, part in parts.items():
+    for part in (*(part for name, part in found.parts.items() if name in MAIN), *found.on_images):
         for row in part.suite.rows:
             trial = part.suite.candidates(part.suite.columns[0], row, 0)[0]
             if trial.loss != name:
@@ -191,6 +189,7 @@ def paper_rows(found: Reproduction, name: str) -> Iterator[Sequence[str]]:
             )
             trials = min(len(c.values) for c in cells["fair"])
             named = show_name(row.title) + "".join(f" ({name}={value})" for name, value in trial.loss_options)
+            title = f"{part.suite.title.partition(':')[0]}, {trial.dataset}"
             yield title, named, printed, ours, fair, rare, f"{len(cells['fair'])}", f"{trials}"
 
 

@@ -9,8 +9,9 @@ from xml.sax.saxutils import escape
 
 from wcll.report.render import render
 
-WIDTH, HEIGHT = 360, 230  #: of a panel
-LEFT, RIGHT, TOP, BOTTOM = 50, 14, 34, 40
+WIDTH, HEIGHT = 310, 210  #: without the names of curves, which stand below
+LEFT, RIGHT, TOP, BOTTOM = 44, 12, 28, 38
+LINE = 15  #: of text
 MOST = 4  #: curves of one panel: the style sheet of SVG files has as many colours
 
 
@@ -41,6 +42,11 @@ class Panel:
         return floor(low / step) * step, ceil(max(high, low + step) / step) * step
 
     @property
+    def named(self) -> list[tuple[int, str]]:
+        """The curves that have names, with their numbers."""
+        return [(i, name) for i, name in enumerate(self.curves) if name]
+
+    @property
     def x_ticks(self) -> list[float]:
         """Powers of ten, or round numbers."""
         if self.decades:
@@ -67,7 +73,8 @@ def ticks(low: float, high: float) -> list[float]:
 
 def figure(title: str, panel: Panel) -> str:
     """The file; its title is what a screen reader says, the panel shows its own."""
-    return render("file.svg", title=title, width=WIDTH, height=HEIGHT, marks=_marks(panel)) + "\n"
+    height = HEIGHT + LINE * len(panel.named)
+    return render("file.svg", title=title, width=WIDTH, height=height, marks=_marks(panel)) + "\n"
 
 
 def _marks(panel: Panel) -> str:
@@ -92,12 +99,10 @@ def _marks(panel: Panel) -> str:
     for i, (_, curve) in enumerate(panel.curves.items()):
         points = " ".join(f"{x_of(x)},{y_of(y):.1f}" for x, y in zip(panel.x, curve, strict=True))
         parts.append(f'<polyline class="line{i % MOST}" points="{points}"/>')
-    names = [(i, name) for i, name in enumerate(panel.curves) if name]
-    for row, (i, name) in enumerate(names):
-        y = HEIGHT - BOTTOM - 8 - 14 * (len(names) - 1 - row)
-        parts.append(
-            f'<text class="name{i % MOST}" x="{WIDTH - RIGHT - 4}" y="{y}" text-anchor="end">{escape(name)}</text>'
-        )
+    for row, (i, name) in enumerate(panel.named):
+        y = HEIGHT + LINE * row + LINE // 2
+        parts.append(f'<polyline class="line{i % MOST}" points="{LEFT},{y} {LEFT + 20},{y}"/>')
+        parts.append(f'<text class="name{i % MOST}" x="{LEFT + 26}" y="{y + 4}">{escape(name)}</text>')
     return "".join(parts)
 
 

@@ -55,23 +55,20 @@ print(search.best_params_)
 # %%
 # Each of the nine, with its score and the accuracy that it really has on new trees.
 
-estimated = search.cv_results_["mean_test_score"]
-labels, measured = [], []
-for parameters in search.cv_results_["params"]:
+figure, axis = plt.subplots(figsize=(8, 4.5))
+for estimated, parameters in zip(search.cv_results_["mean_test_score"], search.cv_results_["params"], strict=True):
     model = clone(pipeline).set_params(**parameters).fit(known, known["not_kind"])
-    measured.append((model.predict(new) == kinds[y_new]).mean())
-    labels.append(f"{parameters['complementaryclassifier__loss']}, {parameters['complementaryclassifier__lr']:g}")
-
-figure, axis = plt.subplots(figsize=(7, 4.5))
-axis.scatter(estimated, measured)
-for name, x, height in zip(labels, estimated, measured, strict=True):
-    axis.annotate(name, (x, height), textcoords="offset points", xytext=(5, -9), fontsize=8)
+    measured = (model.predict(new) == kinds[y_new]).mean()
+    loss, rate = parameters.values()
+    marker = {"forward": "o", "exp": "^", "l-w": "s"}[loss]
+    colour = {1e-4: "tab:blue", 1e-3: "tab:orange", 1e-2: "tab:green"}[rate]
+    axis.scatter(estimated, measured, marker=marker, color=colour, alpha=0.7, label=f"{loss}, rate {rate:g}")
 axis.set(
     xlabel="score: estimated from complementary labels (3 folds)",
     ylabel="measured with true labels",
     title="Choosing among nine settings without a true label",
 )
-axis.margins(x=0.15)
+axis.legend(loc="upper left", fontsize=8)
 figure.tight_layout()
 plt.show()
 
