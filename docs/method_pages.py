@@ -43,6 +43,7 @@ TOLD = {
     "prior": "the shares of the true classes, which whoever trains solves from label counts and Q",
     "pi": "the shares of Eq. 7, of which weights are made",
 }  #: what a loss may take from whoever trains
+INDEX_COLUMNS = ("name", "needs", "uses", "several", "link", "published")
 PAPER_COLUMNS = ("printed", "its protocol", "fair", "rare", "settings", "trials")
 PAPER_TABLES = (
     "The paper's tables, accuracy in %: means over the settings of a table. *Printed* is the paper's number, *its "
@@ -309,17 +310,30 @@ def page(spec: LossSpec, found: Reproduction) -> str:
     return "\n".join(lines)
 
 
+def published(paper: str) -> str:
+    """Where and when a paper came out, which stands in brackets at its end.
+
+    >>> published("Yu, Liu, Gong, Tao: Learning with biased complementary labels (ECCV 2018)")
+    'ECCV 2018'
+    """
+    said = re.search(r"\(([^()]*\d{4})\)$", paper)
+    return said[1] if said else "-"
+
+
 def index() -> str:
     """The table of all losses, and where their pages are."""
-    rows = [{**row, "name": f"[{row['name']}](methods/{row['name']}.md)"} for row in method_rows()]
+    rows = [
+        {**row, "name": f"[{row['name']}](methods/{row['name']}.md)", "published": published(row["paper"])}
+        for row in method_rows()
+    ]
     lines = [
         "# Methods",
         "",
         "Every loss of `wcll.losses.LOSSES`. *Needs* and *uses* are what it takes beside outputs and labels; *several* "
         "says whether it is defined for several labels a sample; *link* is how outputs become probabilities. "
-        "`wcll methods --json` has every field.",
+        "`wcll methods --json` has every field, the page of a loss its formula and paper.",
         "",
-        markdown(rows),
+        markdown(rows, INDEX_COLUMNS),
         "```{toctree}",
         ":hidden:",
         "",

@@ -22,8 +22,8 @@ rows = np.flatnonzero(~test)[make_imbalance(y[~test], counts, random_state=0)]
 print(f"{len(rows)} images to learn from, by class: {np.bincount(y[rows])}")
 
 # %%
-# One label an image. A model that assumes uniform labels and takes the paper's setting for everything else, beside the
-# default, which chooses by labels that it has not seen and keeps classes from being given up early.
+# One label an image. A model that assumes uniform labels and is trained for a fixed time, beside the default, which
+# chooses by labels that it has not seen and keeps classes from being given up early.
 
 ybar = make_complementary(y[rows], random_state=0)
 log = ComplementaryClassifier("log", lr=2e-3, max_epochs=375, random_state=0).fit(X[rows], ybar)

@@ -58,7 +58,7 @@ for name, matrix in {
     print(f"{name:24} {100 * off(matrix):.0f} % of labels off")
 
 # %%
-figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), sharey=True)
+figure, axes = plt.subplots(1, 3, figsize=(10, 4.2), sharey=True, layout="constrained")
 panels = {
     "the truth": Q,
     "from three labels a sample": repeated.transition,
@@ -67,13 +67,13 @@ panels = {
 for axis, (title, matrix) in zip(axes, panels.items(), strict=True):
     axis.imshow(matrix, vmin=0, vmax=Q.max(), cmap="Blues")
     axis.set_title(title, fontsize=10)
-    axis.set_xticks(range(K), [f"not {name}" for name in names], rotation=60, ha="right")
+    axis.set_xticks(range(K), names, rotation=45)
+    axis.set_xlabel("not ...")
     axis.set_yticks(range(K), names)
     for (i, j), share in np.ndenumerate(matrix):
         colour = "white" if share > 0.6 * Q.max() else "black"
         axis.text(j, i, f"{100 * share:.0f}", ha="center", va="center", fontsize=8, color=colour)
 figure.suptitle("Q: of a class (row), how often each label is said, in %")
-figure.tight_layout()
 plt.show()
 
 # %%

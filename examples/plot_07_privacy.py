@@ -58,7 +58,7 @@ image = left.imshow(factor, cmap="Blues", vmin=0)
 left.set_xticks(range(K), [f"not {name}" for name in groups], rotation=45, ha="right")
 left.set_yticks(range(K), groups)
 for (i, j), value in np.ndenumerate(factor):
-    left.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value > 1 else "black")
+    left.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value > 1.5 else "black")
 left.set_title("How an answer changes what is\nbelieved of somebody (factor)", fontsize=11)
 right.plot(chances, noisy)
 right.set(xlabel="chance of naming one's own group", ylabel="bits that an answer reveals", ylim=(0, None))

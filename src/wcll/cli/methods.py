@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -35,10 +36,10 @@ def method_rows() -> list[dict[str, Any]]:
     ]
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
+def markdown(rows: list[dict[str, Any]], columns: Sequence[str] = COLUMNS) -> str:
     """The table as Markdown, for the documentation."""
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(_cell(row, column) for column in COLUMNS) + " |" for row in rows]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(_cell(row, column) for column in columns) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
