@@ -35,7 +35,7 @@ print(model.report())
 # %%
 # Some of the images, each with the one thing that was said about it and with what the model makes of it.
 
-figure, axes = plt.subplots(2, 6, figsize=(9, 3.6))
+figure, axes = plt.subplots(2, 6, figsize=(9, 4.4))
 for i, axis in zip(range(1200, 1212), axes.flat, strict=True):
     axis.imshow(X[i].reshape(8, 8), cmap="gray_r")
     axis.set_title(f"not {ybar[i]}: {model.predict(X[i : i + 1])[0]}", fontsize=10)

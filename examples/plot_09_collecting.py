@@ -21,7 +21,8 @@ K = 6
 # one tells little; one that is chosen with a habit that we know tells more, because it depends on the class.
 
 even = np.ones(K)
-for name, Q in {"uniform": uniform_transition(K), "strong habits": biased_transition(K, strength="strong")}.items():
+habits = biased_transition(K, strength="strong", random_state=0)
+for name, Q in {"uniform": uniform_transition(K), "strong habits": habits}.items():
     worth = label_worth(Q, even)
     print(
         f"{name:14} {worth.information:.2f} of {worth.entropy:.2f} bits: {worth.labels_for_one:.1f} labels weigh as one"
@@ -74,7 +75,6 @@ plt.show()
 # columns are so. Ask about some samples three times, and how annotators choose can be measured instead of assumed
 # (:ref:`sphx_glr_gallery_plot_05_annotators.py`).
 
-habits = biased_transition(K, strength="strong", random_state=0)
 table = costs_if_wrong(1000 * habits.mean(axis=0), others={"habits": habits})
 width = max(map(len, table.names))
 print(" " * width, *(f"{name:>{width}}" for name in table.names))
