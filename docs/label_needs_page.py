@@ -219,6 +219,11 @@ def page() -> str:
         f"strong habits that are known, {and_so_on('biased', 'uniform')} without habits. If habits are only guessed "
         "from label counts, accuracy may never come near.",
         "",
+        "- *uniform*: annotators name every wrong class alike.",
+        "- *some popular*: some classes come to mind up to four times as easily as others, whatever the true one is.",
+        "- *strong habits*: for each class a third of the wrong ones gets 75 % of the labels, a third 1 %. *Known*: the "
+        "model is told so. *Guessed*: it is told that some classes are popular, which is wrong.",
+        "",
         *table(
             f"Labels, one a sample, until accuracy is within {NEAR} points of what ordinary labels reach in the end "
             "(all classes equally frequent):",
@@ -245,7 +250,7 @@ def page() -> str:
         "On your data some classes are nearer to each other, and a network may need more labels than a linear model.",
         "- Annotators never name the true class here. Mistakes cost more labels, and some accuracy.",
         "- *Known* means the true Q. A measured one (`wcll.labels.transition_from_pairs`, "
-        "`wcll.labels.transition_from_repeated`) lies between known and guessed.",
+        "`wcll.labels.transition_from_repeated`) is as good as that only if there are many pairs or repeats.",
         "- Intervals are of the mean over five draws. One data set, which is what you have, varies more than a mean.",
         "- Labels are counted, not samples: three labels a sample mean a third of the samples. Two labels of three "
         "classes leave one class, so how annotators choose does not matter there.",
