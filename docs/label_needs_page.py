@@ -221,8 +221,8 @@ def page() -> str:
         "",
         "- *uniform*: annotators name every wrong class alike.",
         "- *some popular*: some classes come to mind up to four times as easily as others, whatever the true one is.",
-        "- *strong habits*: for each class a third of the wrong ones gets 75 % of the labels, a third 1 %. *Known*: the "
-        "model is told so. *Guessed*: it is told that some classes are popular, which is wrong.",
+        "- *strong habits*: for each class a third of the wrong ones gets 75 % of the labels, a third 1 %. *Known*: "
+        "the model is told so. *Guessed*: it is told that some classes are popular, which is wrong.",
         "",
         *table(
             f"Labels, one a sample, until accuracy is within {NEAR} points of what ordinary labels reach in the end "
