@@ -128,6 +128,22 @@ def test_counts_are_kept_where_nothing_is_better():
     assert (model.predict(x) == y).mean() > 0.93
 
 
+def test_popularity_is_not_kept_where_labels_contradict_it():
+    """Uneven counts may come from rare classes: then Q is another, and its figures are not accused."""
+    family = "uniform"
+    x, y = make_blobs([2400, 1200, 300, 300], cluster_std=0.9, random_state=3)
+    x = ((x - x.mean(axis=0)) / x.std(axis=0)).astype(np.float32)
+    ybar = make_complementary(y, family, random_state=1)
+    told = quick(transition="popularity").fit(x, ybar)
+    model = quick().fit(x, ybar)
+    assert told.estimate_.check.contradicted  # what is given is taken as it is, and accused
+    assert model.chosen_["transition"] == family
+    assert model.estimate_.accuracy.verdict == "can't be checked"
+    assert model.estimate_.accuracy.low <= (model.predict(x) == y).mean() <= model.estimate_.accuracy.high
+    assert f"contradict popularity, which was tried first, and not {family} labels" in model.report()
+    assert {row["contradicted"] for row in model.selection_ if not row["chosen"]} == {True}
+
+
 def test_several_labels(blobs):
     x, y, _ = blobs
     model = quick(budget=9000).fit(x, make_complementary(y, Q, n_labels=2, random_state=0))

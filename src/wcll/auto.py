@@ -21,7 +21,7 @@ from torch import Tensor
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray
 from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
 from wcll.evaluation import LabelFreeConfusion, checkpoints, complementary_table, label_free_confusion, smoothed
-from wcll.labels import Belief, to_mask
+from wcll.labels import Belief, check_table, to_mask
 from wcll.labels.beliefs import q_in_words
 from wcll.labels.families import EARLY
 from wcll.labels.statistics import label_totals
@@ -43,6 +43,7 @@ FOLDS = 5  #: parts of the samples, each predicted by models that have not seen 
 SHORT = 3  #: candidates at most that are trained for all of them
 OUT = 2.0  #: standard errors behind the best on the first at which a candidate is not among these
 MOST_HELD_OUT = 20_000  #: samples in all folds
+OTHERS = ("uniform", "inverse-size")  #: families that are tried where labels contradict popularity
 FURTHER = 2  #: times the best epoch there, up to which they are trained
 LEAST = 25  #: samples, of fewer of which none are held out, and nothing is chosen
 LEAST_GROUPS = 4  #: one to choose by, and some on either side of what models are cross-fitted on
@@ -134,6 +135,7 @@ class Tried:
     each: FloatArray  #: -log (pQ)_ybar of held-out samples, (checkpoints, n)
     weight: FloatArray  #: of these samples
     logits: FloatArray  #: (checkpoints, n, k)
+    contradicted: bool = False  #: whether held-out labels contradict its Q, so that another was tried
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -180,6 +182,7 @@ class Tried:
             "samples": self.each.shape[1],
             "chosen": self is chosen,
             "cut": cut,
+            "contradicted": self.contradicted,
         }
 
 
@@ -229,8 +232,12 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
        more, told the estimate after a warm-up; it is taken unless held-out labels speak against it.
     3. Those candidates that are hardly behind are trained for the other folds as well: a fold alone has too few labels
        to tell rates and epochs apart.
-    4. The candidate and checkpoint that make the labels of all folds likeliest are taken, a temperature by the same
-       labels, and an estimate of accuracy. All of it is of models that have not seen these labels.
+    4. The candidate and checkpoint that make the labels of all folds likeliest are taken. Popularity takes classes to
+       be about equally frequent, so that uniform labels of rare classes, say, contradict it. Where labels contradict
+       popularity and no Q is given, ``OTHERS`` are asked: the likeliest of those that labels do not contradict is told
+       to the same candidate, which is taken unless held-out labels speak against it.
+    5. A temperature is taken by the same labels, and an estimate of accuracy. All of it is of models that have not seen
+       these labels.
 
     Weight decay is not among the candidates: 1e-3 costs 8 points on the digits, 1e-2 27, and none at all makes no
     difference to 1e-4 (``benchmarks/results/ingredients.txt``).
@@ -258,13 +265,20 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
     judge = _Judge(pool.take(np.concatenate([part, *parts])), given.n_classes, given.classes)
     chosen = min(finalists, key=lambda one: one.score)
     say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]} of {len(judge.held)} held-out samples")
-    logits = chosen.logits[chosen.best]
+    estimate = judge.estimate(chosen)
+    tried = [*finalists, *(one for one in tried if one not in short)]
+    if told is EARLY and given.transition is None and estimate is not None and estimate.check.contradicted:
+        other = _told_another(pool, [(rows, part), *further], chosen, judge, given, clock)
+        if other is not None:
+            say(f"{_name(other)}, told {other.belief.family} labels: held-out log-likelihood {-other.score:.4f}")
+            tried = [other, *(replace(one, contradicted=one.belief is chosen.belief) for one in tried)]
+            chosen, told, estimate = other, str(other.belief.family), judge.estimate(other)
     return Selection(
         chosen=chosen,
         told=told,
-        tried=(*finalists, *(one for one in tried if one not in short)),
-        temperature=judge.temperature(logits, chosen.belief.transition),
-        estimate=judge.estimate(logits, chosen.belief),
+        tried=tuple(tried),
+        temperature=judge.temperature(chosen.logits[chosen.best], chosen.belief.transition),
+        estimate=estimate,
         weight_decay=given.weight_decay,
         cut=clock.over,
     )
@@ -286,6 +300,8 @@ def in_words(
             f"The best of the others is {next_best['model']} at {next_best['lr']:g} with {next_best['score']:.4f}, "
             f"told {next_best['transition']}."
         )
+    if any(row.get("contradicted") for row in others):
+        lines.append(f"Held-out labels contradict popularity, which was tried first, and not {belief.family} labels.")
     if chosen.get("cut"):
         lines.append("Time was over before all was tried, so that another run may choose otherwise.")
     lines.append(f"Assumed: {belief}.")
@@ -337,13 +353,16 @@ class _Judge:
         )
         return float(np.exp(found.x))
 
-    def estimate(self, logits: FloatArray, belief: Belief) -> LabelFreeConfusion | None:
-        """How good the model is, from labels that it has not seen; one a sample, all alike, or nothing is said."""
-        labels, weighted = self.held.labels, np.ptp(self.held.weight) > 0  # intervals are of counts
-        if labels.ndim == 2 or weighted or np.linalg.matrix_rank(belief.transition) < self.n_classes:
+    def estimate(self, tried: Tried) -> LabelFreeConfusion | None:
+        """How good a candidate is, from labels that it has not seen; one a sample, all alike, or nothing is said."""
+        weighted = np.ptp(self.held.weight) > 0  # intervals are of counts
+        if self.held.labels.ndim == 2 or weighted or np.linalg.matrix_rank(tried.belief.transition) < self.n_classes:
             return None
-        table = complementary_table(labels, logits.argmax(-1), self.n_classes)
-        return label_free_confusion(table, belief, classes=self.classes)
+        return label_free_confusion(self.table(tried), tried.belief, classes=self.classes)
+
+    def table(self, tried: Tried) -> IntArray:
+        """Held-out labels, one a sample, against predictions."""
+        return complementary_table(self.held.labels, tried.logits[tried.best].argmax(-1), self.n_classes)
 
 
 class _OutOfTimeError(Exception):
@@ -410,6 +429,32 @@ def _on_further(
         for one, run in runs.items():
             found[one].append(run)
     return parts, [one.joined(runs) for one, runs in found.items()]
+
+
+def _told_another(
+    pool: Pool,
+    folds: Sequence[tuple[IntArray, IntArray]],
+    chosen: Tried,
+    judge: _Judge,
+    given: Given,
+    clock: _Clock,
+) -> Tried | None:
+    """The chosen candidate, told another family that labels do not contradict; None if none is better."""
+    (rows, part), *further = folds
+    rest, table = pool.take(rows), judge.table(chosen)
+    beliefs = [Belief.of(family, _totals(rest, given.n_classes)) for family in OTHERS]
+    beliefs = [one for one in beliefs if not check_table(table, one).contradicted]
+    if clock.over or not beliefs:
+        return None
+    logits = chosen.logits[chosen.best]
+    belief = min(beliefs, key=lambda one: float(judge.share @ judge.each(logits, one.transition)))
+    these = replace(given, models=[chosen.model], rates=[chosen.rate])
+    first = _Judge(pool.take(part), given.n_classes, given.classes)
+    (other,) = _candidates(rest, first, belief, these, clock)
+    _, (other,) = _on_further(pool, further, [other], these, clock)
+    if other.each.shape[1] < chosen.each.shape[1] or other.behind(chosen):  # the time is over, or it is worse
+        return None
+    return None if check_table(judge.table(other), belief).contradicted else other
 
 
 def _stacks(given: Given) -> Iterator[tuple[ModelChoice, Sequence[float]]]:

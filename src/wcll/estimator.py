@@ -219,8 +219,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Its class weights, and which pi they were made from.
     selection_ : list of dict
         After ``loss="auto"``: a row a candidate, the best first: ``model``, ``lr``, ``transition``, ``epoch``,
-        ``score`` (how likely held-out labels are), ``samples`` (how many these are), ``chosen``, and ``cut`` if
-        ``max_time`` was over before all was tried.
+        ``score`` (how likely held-out labels are), ``samples`` (how many these are), ``chosen``, ``cut`` if
+        ``max_time`` was over before all was tried, and ``contradicted`` if another Q was taken as labels contradict it.
     chosen_ : dict
         After ``loss="auto"``: the settings that were chosen, as they could be given.
     temperature_ : float
@@ -242,7 +242,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     ``loss="auto"`` splits samples into five folds, trains candidates on all but one with the likelihood of labels under
     Q (``forward``), estimates Q with cross-fitted models if none is given (as
     :func:`wcll.annotators.transition_with_model` does), chooses by the likelihood of labels that models have not seen,
-    first of one fold, then between the few that are left of all, and fits what was chosen to all samples. No true
+    first of one fold, then between the few that are left of all, and fits what was chosen to all samples. Where
+    these labels contradict popularity's Q, with which it begins, uniform and inverse-size labels are tried. No true
     label is used.
     Whatever is given (``model``, ``lr``, ``weight_decay``, ``transition``, ``warm_up``) is taken as it is.
 
