@@ -15,6 +15,7 @@ from wcll.checks import BoolArray, FloatArray, IntArray, finite_array, sample_we
 from wcll.labels import to_mask, transition_from_repeated
 from wcll.labels.families import FAMILIES, EstimatedTransition
 from wcll.labels.large_sets import transition_from_large_sets
+from wcll.labels.names import Classes, indexed
 from wcll.labels.sets import MOST_ORDERED
 from wcll.labels.statistics import label_totals
 
@@ -84,7 +85,13 @@ class ModelTransition(EstimatedTransition):
 
 
 def transition_from_predictions(
-    probabilities: ArrayLike, ybar: Any, start: ArrayLike, *, steps: int = 20, sample_weight: ArrayLike | None = None
+    probabilities: ArrayLike,
+    ybar: Any,
+    start: ArrayLike,
+    *,
+    steps: int = 20,
+    sample_weight: ArrayLike | None = None,
+    classes: Classes = None,
 ) -> FloatArray:
     r"""The Q that makes labels likely, given class probabilities of samples by a model that has not seen their labels.
 
@@ -96,7 +103,7 @@ def transition_from_predictions(
     classes change their names.
     Labels of a sample that were drawn without replacement give the shares in which classes are in its sets, as the
     likelihood of :func:`wcll.functional.forward` wants them. A model's predictions for its own training samples will
-    not do: they agree with their labels under any Q.
+    not do: they agree with their labels under any Q. Labels are class indices, or names among ``classes``.
 
     >>> p = np.repeat([[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]], 100, axis=0)
     >>> ybar = np.repeat([1, 2, 0], 100)
@@ -105,7 +112,7 @@ def transition_from_predictions(
     """
     matrix = lean = transition_matrix(start)
     whole("steps", steps)
-    mask = to_mask(ybar, len(matrix))
+    mask = to_mask(indexed("ybar", ybar, classes, len(matrix)), len(matrix))
     chances = finite_array("probabilities", probabilities, mask.shape)
     named = mask.astype(np.float64)
     counted = named * _mean_one(sample_weight, len(mask))[:, None]

@@ -15,8 +15,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array, choice, distribution
 from wcll.errors import short
-from wcll.labels.draw import to_pairs
-from wcll.labels.names import NamedLabels, declared_categories, encode_labels
+from wcll.labels.masks import to_pairs
+from wcll.labels.names import NamedLabels, declared_categories, encode_labels, said_of
 from wcll.labels.transition import normalised
 from wcll.memory import check_memory
 from wcll.streams import whole_seed
@@ -136,15 +136,10 @@ def called(y: Any) -> str | None:
 
 def check_labels(y: Any, classes: Any, n: int | None = None) -> NamedLabels:
     """Complementary labels in any of their forms, of ``n`` samples if that is known."""
-    try:
+    with said_of(called(y), "y", "ybar"):
         labels = _read_labels(y, classes)
         if n not in (None, len(labels)):
             raise InputError("y", f"{n} labels, one for each sample of X", len(labels))
-    except InputError as error:
-        name = called(y)
-        if name is None or error.argument not in ("y", "ybar"):
-            raise
-        raise type(error)(name, error.expected, error.got, error.remedy) from None
     return labels
 
 

@@ -17,7 +17,7 @@ from wcll.labels import (
     uniform_transition,
 )
 from wcll.labels.alarms import check_counts, check_samples, check_table, doubts
-from wcll.labels.draw import to_mask
+from wcll.labels.masks import to_mask
 
 TREES = ["ash", "beech", "fir", "maple", "oak", "pine"]
 STATES = ("contradicted", "not contradicted", "can't be checked")

@@ -25,6 +25,7 @@ from wcll.checks import (
 from wcll.evaluation.intervals import figures_of
 from wcll.labels.alarms import Check, Names, check_table
 from wcll.labels.beliefs import Belief
+from wcll.labels.names import Classes, class_count, indexed
 from wcll.memory import check_memory
 
 Verdict = Literal["ok", "too few labels", "can't be checked", "the assumed Q does not fit"]
@@ -104,12 +105,20 @@ class LabelFreeConfusion:
         return "\n".join([about, f"{checked}{remedy}.", *lines])
 
 
-def complementary_table(ybar: ArrayLike, predicted: ArrayLike, n_classes: int) -> IntArray:
-    """How often label j meets prediction k: ``N[ybar, prediction]``."""
-    whole("n_classes", n_classes)
-    labels, guesses = class_indices("ybar", ybar, n_classes), class_indices("predicted", predicted, n_classes)
+def complementary_table(
+    ybar: Any, predicted: Any, n_classes: int | None = None, *, classes: Classes = None
+) -> IntArray:
+    """How often label j meets prediction k: ``N[ybar, prediction]``, of class indices, or of names among ``classes``.
+
+    >>> complementary_table(["cat", "dog", "dog"], ["dog", "cat", "cat"], classes=["cat", "dog"])
+    array([[0, 1],
+           [2, 0]])
+    """
+    k = whole("n_classes", class_count(n_classes, classes))
+    labels = class_indices("ybar", indexed("ybar", ybar, classes), k)
+    guesses = class_indices("predicted", indexed("predicted", predicted, classes), k)
     same_length("ybar", len(labels), "predicted", len(guesses))
-    return np.bincount(labels * n_classes + guesses, minlength=n_classes**2).reshape(n_classes, n_classes)
+    return np.bincount(labels * k + guesses, minlength=k**2).reshape(k, k)
 
 
 def tables_of(labels: Tensor, predicted: Tensor, n_classes: int) -> Tensor:

@@ -27,13 +27,18 @@ from wcll.errors import LabelWarning
 from wcll.labels import to_mask
 from wcll.labels.alarms import check_samples
 from wcll.labels.beliefs import Belief
-from wcll.labels.names import encode_labels
+from wcll.labels.names import Classes, encode_labels, indexed
 
 LEAST = float(np.log(np.finfo(np.float64).tiny))  #: the log-likelihood of what is impossible
 
 
 def label_free_accuracy(
-    ybar: ArrayLike, predicted: IntArray, transition: ArrayLike, *, sample_weight: ArrayLike | None = None
+    ybar: Any,
+    predicted: ArrayLike,
+    transition: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Classes = None,
 ) -> tuple[float, float]:
     r"""An estimate of accuracy from complementary labels, and its standard error.
 
@@ -43,14 +48,18 @@ def label_free_accuracy(
     Unbiased if Q is right; it may leave [0, 1] by its error. Of several labels a sample the mean is taken, which is
     unbiased for uniform Q. The standard error is that with one more label, the one farthest from the mean: labels
     that are too few to disagree do not make it 0. An interval is in :func:`wcll.evaluation.label_free_confusion`.
+    Labels and predictions are class indices, or names among ``classes``, which are those of the rows of Q.
 
     >>> label_free_accuracy(np.array([0, 1, 2, 0]), np.array([1, 2, 0, 0]), (1 - np.eye(3)) / 2)[0]
     0.5
+    >>> label_free_accuracy(["cat", "dog"], ["dog", "dog"], (1 - np.eye(3)) / 2, classes=["bird", "cat", "dog"])[0]
+    0.0
     """
     inverse = inverse_transition(transition)
+    k = len(inverse)
     unmasked("ybar", ybar)
-    mask = to_mask(ybar, len(inverse))
-    guesses = class_indices("predicted", predicted, len(inverse))
+    mask = to_mask(indexed("ybar", ybar, classes, k), k)
+    guesses = class_indices("predicted", indexed("predicted", predicted, classes, k), k)
     same_length("ybar", len(mask), "predicted", len(guesses))
     credit = ((mask / mask.sum(axis=1, keepdims=True)) @ inverse)[np.arange(len(mask)), guesses]
     mean, error = _weighted_mean(credit, sample_weight)
@@ -60,16 +69,22 @@ def label_free_accuracy(
 
 
 def complementary_log_likelihood(
-    ybar: ArrayLike, probabilities: FloatArray, transition: ArrayLike, *, sample_weight: ArrayLike | None = None
+    ybar: Any,
+    probabilities: ArrayLike,
+    transition: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Classes = None,
 ) -> tuple[float, float]:
     r"""The mean of :math:`\log (p Q)_{\bar y}` over the samples, and its standard error.
 
     Several labels of a sample are one observation: :math:`\log \sum_y p_y \prod_{j \in S} Q_{yj}`. A proper score of
     the posterior: among models it prefers the one whose probabilities are right under the TRAINING class shares.
+    Labels are class indices, or names among ``classes``, which are those of the rows of Q.
     """
     matrix = transition_matrix(transition)
     unmasked("ybar", ybar)
-    mask = to_mask(ybar, len(matrix))
+    mask = to_mask(indexed("ybar", ybar, classes, len(matrix)), len(matrix))
     chances = probability_rows(probabilities, mask.shape)
     impossible = mask.astype(float) @ (matrix == 0).T > 0  # some label of the sample, given y
     of_set = mask @ np.log(np.where(matrix == 0, 1.0, matrix)).T

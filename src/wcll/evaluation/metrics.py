@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from wcll.checks import FloatArray, IntArray, choice, class_indices, matrix_size, same_length
+from wcll.labels.names import Classes, class_count, indexed
 
 #: What tables may show of a run, and how they call it; minority recall is the mean recall of classes below mean size.
 METRICS = {
@@ -51,13 +53,13 @@ class Confusion:
     counts: IntArray
 
     @staticmethod
-    def of(y: IntArray, predicted: IntArray, n_classes: int) -> Confusion:
-        """Count pairs of true and predicted class indices."""
-        matrix_size(n_classes)
-        y, predicted = class_indices("y", y, n_classes), class_indices("predicted", predicted, n_classes)
-        same_length("y", len(y), "predicted", len(predicted))
-        pairs = np.bincount(y * n_classes + predicted, minlength=n_classes**2)
-        return Confusion(pairs.reshape(n_classes, n_classes))
+    def of(y: Any, predicted: Any, n_classes: int | None = None, *, classes: Classes = None) -> Confusion:
+        """Count pairs of true and predicted classes: indices, or names among ``classes``."""
+        k = matrix_size(class_count(n_classes, classes))
+        true = class_indices("y", indexed("y", y, classes), k)
+        guesses = class_indices("predicted", indexed("predicted", predicted, classes), k)
+        same_length("y", len(true), "predicted", len(guesses))
+        return Confusion(np.bincount(true * k + guesses, minlength=k**2).reshape(k, k))
 
     @property
     def accuracy(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from wcll.checks import FloatArray, IntArray, sample_weights, transition_matrix, unmasked, whole
 from wcll.evaluation.label_free import label_free_accuracy, probability_rows
 from wcll.labels import to_mask
+from wcll.labels.names import Classes, indexed
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +49,12 @@ class Reliability:
 
 def label_free_reliability(
     probabilities: ArrayLike,
-    ybar: ArrayLike,
+    ybar: Any,
     transition: ArrayLike,
     *,
     bins: int = 10,
     sample_weight: ArrayLike | None = None,
+    classes: Classes = None,
 ) -> Reliability:
     r"""Reliability of class probabilities, from complementary labels that were not trained on.
 
@@ -70,12 +73,14 @@ def label_free_reliability(
     ----------
     probabilities : array of shape (n, k)
     ybar : complementary labels
-        Class indices, lists of them, or a mask.
+        Class indices, lists of them, or a mask; or names among ``classes``.
     transition : array of shape (k, k)
         ``Q[y, ybar]``; it must have an inverse.
     bins : int
         At most so many: samples of the same confidence stay together.
     sample_weight : array of shape (n,), optional
+    classes : sequence, optional
+        The names of all classes, in the order of columns of ``probabilities`` and of rows of Q.
 
     Examples
     --------
@@ -86,7 +91,7 @@ def label_free_reliability(
     """
     matrix = transition_matrix(transition)
     unmasked("ybar", ybar)
-    mask = to_mask(ybar, len(matrix))
+    mask = to_mask(indexed("ybar", ybar, classes, len(matrix)), len(matrix))
     chances = probability_rows(probabilities, mask.shape)
     weight = sample_weights(sample_weight, len(mask))
     confidence, predicted = chances.max(axis=1), chances.argmax(axis=1)

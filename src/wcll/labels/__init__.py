@@ -4,10 +4,11 @@ from wcll.labels.alarms import Check, check_counts, check_table
 from wcll.labels.beliefs import Belief
 from wcll.labels.cost import CostIfWrong, cost_if_wrong
 from wcll.labels.cost_table import CostTable, costs_if_wrong
-from wcll.labels.draw import check_mask, make_complementary, to_mask, to_pairs
+from wcll.labels.draw import make_complementary
 from wcll.labels.families import FAMILIES, EstimatedTransition, Family, FamilyTransition
 from wcll.labels.health import LabelHealth, label_health
 from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, make_imbalance, step_counts
+from wcll.labels.masks import check_mask, to_mask, to_pairs
 from wcll.labels.pairs import PairsTransition, transition_from_pairs
 from wcll.labels.repeated import RepeatedTransition, transition_from_repeated
 from wcll.labels.statistics import (

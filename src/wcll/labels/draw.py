@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
 from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from wcll.checks import (
     BoolArray,
@@ -15,33 +14,32 @@ from wcll.checks import (
     InputError,
     InputTypeError,
     IntArray,
-    as_array,
     class_indices,
     matrix_size,
     transition_matrix,
-    whole,
 )
+from wcll.labels.names import Classes, class_count, class_names, indexed
 from wcll.labels.transition import make_transition
-from wcll.memory import check_memory
 from wcll.streams import RandomState, stream
 
 CHUNK = 1 << 18  # numbers drawn at a time: temporaries stay in the cache
 
 
 def make_complementary(
-    y: ArrayLike,
+    y: Any,
     transition: str | ArrayLike = "uniform",
     *,
     n_labels: int | str = 1,
     n_classes: int | None = None,
     random_state: RandomState = None,
-) -> IntArray | BoolArray:
+    classes: Classes = None,
+) -> NDArray[Any]:
     r"""Draw complementary labels for ordinary labels ``y``.
 
     Parameters
     ----------
     y : array of shape (n,)
-        Ordinary class indices, 0-based.
+        Ordinary class indices, 0-based; or names among ``classes``.
     transition : str or array of shape (K, K)
         ``"uniform"``, ``"inverse-size"`` (from the class sizes of ``y``), ``"biased-weak"``, ``"biased-strong"``, or
         a matrix ``Q[y, ybar]``.
@@ -52,11 +50,13 @@ def make_complementary(
         K, if not every class occurs in ``y`` and ``transition`` is a name.
     random_state : int, Generator or None
         Draws come from the stream ``labels`` of this seed.
+    classes : sequence, optional
+        The names of all classes, in the order of rows of Q, if ``y`` are names.
 
     Returns
     -------
     array
-        Class indices of shape (n,) for one label a sample, else a boolean mask of shape (n, K).
+        Class indices, or names, of shape (n,) for one label a sample, else a boolean mask of shape (n, K).
 
     Examples
     --------
@@ -64,7 +64,15 @@ def make_complementary(
     array([1, 0, 1, 0])
     >>> make_complementary([0, 1, 2, 2], n_labels=2, random_state=0).sum(axis=1)
     array([2, 2, 2, 2])
+    >>> make_complementary(["cat", "dog"], classes=["cat", "dog"], random_state=0)
+    array(['dog', 'cat'], dtype='<U3')
     """
+    if classes is not None:
+        names, n_classes = class_names(classes), class_count(n_classes, classes)
+        drawn = make_complementary(
+            indexed("y", y, classes), transition, n_labels=n_labels, n_classes=n_classes, random_state=random_state
+        )
+        return names[drawn] if drawn.ndim == 1 else drawn
     if n_classes is None:
         own = None if isinstance(transition, str) else transition_matrix(transition)
         n_classes = int(class_indices("y", y).max()) + 1 if own is None else len(own)
@@ -145,78 +153,3 @@ def _draw_several(labels: IntArray, matrix: FloatArray, sizes: IntArray, rng: np
         last = np.take_along_axis(np.sort(times, axis=1), sizes[part, None] - 1, axis=1)
         mask[part] = times <= last
     return mask
-
-
-def to_mask(labels: Iterable[Sequence[int]] | ArrayLike, n_classes: int) -> BoolArray:
-    """A mask of shape (n, K) from class indices, from lists of them (ragged or not), or from a 0/1 mask.
-
-    >>> to_mask([[0], [1, 2]], 3)
-    array([[ True, False, False],
-           [False,  True,  True]])
-    """
-    whole("n_classes", n_classes)
-    listed = hasattr(labels, "__iter__") and not isinstance(labels, str | bytes | Mapping | Set)
-    if not listed or hasattr(labels, "__array__") or hasattr(labels, "toarray"):
-        array = as_array("ybar", labels)
-        if array.ndim == 0:
-            raise InputTypeError("ybar", "labels, one or several a sample", type(labels).__name__)
-        if array.dtype != object:
-            return check_mask(array, n_classes) if array.ndim == 2 else _one_each(array, n_classes)
-    rows: list[Any] = list(labels)  # type: ignore[arg-type]
-    if rows and np.ndim(rows[0]) == 0:
-        return _one_each(as_array("ybar", rows), n_classes)
-    parts = [as_array("ybar", row) for row in rows]
-    if any(part.ndim != 1 for part in parts):
-        raise InputError("ybar", "one label a sample, or a list of labels for every sample", "something else")
-    lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
-    if not lengths.all():
-        raise InputError("ybar", "at least one label a sample", f"none for sample {int(lengths.argmin())}")
-    flat = class_indices("ybar", np.concatenate(parts) if parts else [], n_classes)
-    return fill_mask(lengths, flat, n_classes)
-
-
-def _one_each(labels: ArrayLike, n_classes: int) -> BoolArray:
-    """A mask with one label in every row."""
-    index = class_indices("ybar", labels, n_classes)
-    check_memory("n_classes", f"a mask of {len(index)} samples and {n_classes} classes", len(index) * n_classes)
-    mask = np.zeros((len(index), n_classes), dtype=np.bool_)
-    mask[np.arange(len(index)), index] = True
-    return mask
-
-
-def fill_mask(lengths: IntArray, flat: IntArray, n_classes: int) -> BoolArray:
-    """A mask from the labels of all samples one after another, ``lengths[i]`` of them for sample i."""
-    mask = np.zeros((len(lengths), n_classes), dtype=np.bool_)
-    mask[np.repeat(np.arange(len(lengths)), lengths), flat] = True
-    twice = np.flatnonzero(mask.sum(axis=1) < lengths)
-    if twice.size:
-        repeated, remedy = f"repeated ones for sample {twice[0]}", "pass a mask of 0 and 1 as an array"
-        raise InputError("ybar", "each label once a sample", repeated, remedy)
-    return check_mask(mask, n_classes)
-
-
-def check_mask(mask: ArrayLike, n_classes: int) -> BoolArray:
-    """A mask of "not these": one column a class, in each row at least one class named and one left."""
-    array = as_array("ybar", mask)
-    if array.ndim != 2 or array.shape[1] != whole("n_classes", n_classes):
-        raise InputError("ybar", f"a mask of shape (n, {n_classes})", f"shape {array.shape}")
-    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
-        raise InputError("ybar", "a mask of 0 and 1", "other values")
-    named = array.astype(np.bool_)
-    size = named.sum(axis=1)
-    if (size == 0).any():
-        raise InputError("ybar", "at least one label a sample", f"an empty mask row for sample {int(size.argmin())}")
-    if (size == n_classes).any():
-        raise InputError("ybar", "at least one class left a sample", f"a full mask row for sample {int(size.argmax())}")
-    return named
-
-
-def to_pairs(mask: BoolArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Split label sets into (sample, label) pairs: sample indices, labels, and weights 1/s that sum to 1 a sample.
-
-    This lets a loss that is defined for one label a sample learn from several.
-    """
-    array = as_array("mask", mask)
-    named = check_mask(array, array.shape[1] if array.ndim == 2 and array.shape[1] else 1)
-    sample, label = np.nonzero(named)
-    return sample, label, 1.0 / named.sum(axis=1)[sample]

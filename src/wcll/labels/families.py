@@ -30,7 +30,8 @@ from wcll.checks import (
     whole,
 )
 from wcll.labels.cost import CostIfWrong, cost_if_wrong
-from wcll.labels.draw import check_mask
+from wcll.labels.masks import check_mask
+from wcll.labels.names import Classes, indexed
 from wcll.labels.statistics import solve_pi
 from wcll.labels.transition import (
     complementary_prior,
@@ -312,17 +313,20 @@ class Offered(Family):
         expected = f"no class with more than {most:.1%} of the labels, {offered} of {len(marginal)} classes being shown"
         raise InputError("totals", expected, f"{marginal.max():.1%} for class {int(marginal.argmax())}")
 
-    def fit_logged(self, ybar: ArrayLike, offered: ArrayLike, *, prior: ArrayLike | None = None) -> FamilyTransition:
+    def fit_logged(
+        self, ybar: Any, offered: ArrayLike, *, prior: ArrayLike | None = None, classes: Classes = None
+    ) -> FamilyTransition:
         r"""w where the set S that was shown is known for every label: ``offered``, a mask of shape (n, K).
 
         The largest :math:`\sum_i \log \sum_{y \ne j_i} p_y w_{j_i} / \sum_{m \in S_i, m \ne y} w_m`, by EM over y,
-        given class shares p (equal ones if None). Q is that of sets of the most frequent size.
+        given class shares p (equal ones if None). Q is that of sets of the most frequent size. Labels are class
+        indices, or names among ``classes``, the columns of ``offered``.
         """
         shown = numeric("offered", np.asarray(offered, dtype=np.float64))
         mask = np.ones_like(shown, dtype=np.bool_) if shown.ndim == 2 and shown.all() else None
         mask = check_mask(shown, shown.shape[-1]) if mask is None else mask
         n, k = mask.shape
-        labels = class_indices("ybar", ybar, k)
+        labels = class_indices("ybar", indexed("ybar", ybar, classes, k), k)
         same_length("ybar", len(labels), "offered", n)
         if not mask[np.arange(n), labels].all():
             raise InputError("ybar", "labels among the classes that were offered", "another")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from wcll.checks import (
     matrix_size,
     positive,
 )
+from wcll.labels.names import Classes, indexed
 from wcll.streams import RandomState, stream
 
 
@@ -73,8 +75,10 @@ def step_counts(n: int | None = None, *, n_majority: int | None = None, n_classe
     return imbalance_counts(n, n_majority=n_majority, n_classes=n_classes, minority=minority, p=p)
 
 
-def make_imbalance(y: ArrayLike, counts: ArrayLike, *, random_state: RandomState = None) -> IntArray:
+def make_imbalance(y: Any, counts: ArrayLike, *, random_state: RandomState = None, classes: Classes = None) -> IntArray:
     """Sorted indices of a random choice of samples in which class k occurs ``counts[k]`` times.
+
+    Of labels that are names, ``classes`` are all of them, in the order of counts.
 
     >>> y = np.repeat([0, 1], 50)
     >>> np.bincount(y[make_imbalance(y, [5, 50], random_state=0)]).tolist()
@@ -83,7 +87,8 @@ def make_imbalance(y: ArrayLike, counts: ArrayLike, *, random_state: RandomState
     wanted = as_array("counts", counts)
     if wanted.ndim != 1 or not np.issubdtype(wanted.dtype, np.integer) or (wanted < 0).any():
         raise InputError("counts", "one non-negative integer a class", repr(counts))
-    return pick_by_class(class_indices("y", y, len(wanted)), wanted, stream(random_state, "imbalance"))
+    labels = class_indices("y", indexed("y", y, classes, len(wanted)), len(wanted))
+    return pick_by_class(labels, wanted, stream(random_state, "imbalance"))
 
 
 def pick_by_class(labels: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcll.checks import BoolArray, InputError, InputTypeError, IntArray, as_array, has_masked
-from wcll.labels.draw import check_mask, fill_mask
+from wcll.labels.masks import check_mask, fill_mask
 
+Classes = Sequence[Any] | NDArray[Any] | None  #: names of all classes, in the order of outputs
 COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 
 
@@ -35,7 +37,7 @@ class NamedLabels:
         return len(self.values)
 
 
-def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None) -> NamedLabels:
+def encode_labels(ybar: Any, classes: Classes = None) -> NamedLabels:
     """Read labels in any of their forms.
 
     ``classes`` lists every class, in the order of outputs; without it the classes are those that occur, sorted (or, for
@@ -79,6 +81,51 @@ def encode_labels(ybar: Any, classes: Sequence[Any] | NDArray[Any] | None = None
     return NamedLabels(known, _positions(array, known), None)
 
 
+def class_count(n_classes: int | None, classes: Classes = None) -> int:
+    """How many classes there are: as many as are said, or named; one of both tells it."""
+    if classes is None:
+        if n_classes is None:
+            raise InputError("n_classes", "the number of classes, or their names as classes", None)
+        return n_classes
+    named = len(class_names(classes))
+    if n_classes not in (None, named):
+        raise InputError("classes", f"the names of {n_classes} classes", f"{named} names")
+    return named
+
+
+def indexed(argument: str, labels: Any, classes: Classes, n_classes: int | None = None) -> Any:
+    """Labels for functions that count classes by index: as they are; or, where classes are named, their places.
+
+    >>> indexed("ybar", ["dog", "cat"], ["bird", "cat", "dog"])
+    array([2, 1])
+    """
+    if classes is None:
+        return labels
+    class_count(n_classes, classes)
+    with said_of(argument, "ybar"):
+        return encode_labels(labels, classes).values
+
+
+def indexed_rows(ybar: Any, classes: Classes) -> Any:
+    """The same of several labels a sample, which may name a class twice: an array (n, labels), lists, or a mask."""
+    if classes is None or getattr(ybar, "dtype", None) == np.bool_ or hasattr(ybar, "columns"):
+        return ybar if classes is None else encode_labels(ybar, classes).values
+    known = class_names(classes)
+    rows = [np.atleast_1d(_clean("ybar", _one_kind("ybar", list(row)))) for row in ybar]
+    return [_positions(row, known).tolist() for row in rows]
+
+
+@contextmanager
+def said_of(name: str | None, *arguments: str) -> Iterator[None]:
+    """What is wrong with one of these arguments is said of ``name``, if there is one: as the user calls it."""
+    try:
+        yield
+    except InputError as error:
+        if name is None or error.argument not in arguments:
+            raise
+        raise type(error)(name, error.expected, error.got, error.remedy) from None
+
+
 def declared_categories(labels: Any) -> Any:
     """The categories of a categorical column of pandas, or of a table that is one; None of anything else."""
     if hasattr(labels, "columns") and np.shape(labels)[1:] == (1,):
@@ -112,7 +159,7 @@ def _clean(argument: str, array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def class_names(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+def class_names(classes: Any) -> NDArray[Any]:
     """At least two names of classes, all different, as text or numbers."""
     if isinstance(classes, str | bytes | Set | Mapping) or not hasattr(classes, "__iter__"):
         raise InputTypeError("classes", "a list of class names", repr(classes) if isinstance(classes, str) else classes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +11,7 @@ from scipy.special import chdtri, chndtr
 
 from wcll.checks import FloatArray, InputError, class_indices, matrix_size, non_negative, same_length
 from wcll.labels.families import FAMILIES, EstimatedTransition, label_totals_of
+from wcll.labels.names import Classes, class_count, indexed
 from wcll.labels.transition import normalised
 
 STRENGTHS = np.geomspace(0.1, 1e4, 51)  #: pairs of every class that the family may count for; tried, if none is told
@@ -41,13 +43,14 @@ class PairsTransition(EstimatedTransition):
 
 
 def transition_from_pairs(
-    y: ArrayLike,
-    ybar: ArrayLike,
-    n_classes: int,
+    y: Any,
+    ybar: Any,
+    n_classes: int | None = None,
     *,
     family: str = "popularity-noise",
     totals: ArrayLike | None = None,
     strength: float | None = None,
+    classes: Classes = None,
 ) -> PairsTransition:
     r"""Q counted from samples with a true and a complementary label, as if s more pairs of each class were of a family.
 
@@ -62,8 +65,8 @@ def transition_from_pairs(
     Parameters
     ----------
     y, ybar : arrays of shape (n,)
-        True and complementary class indices of the same samples.
-    n_classes : int
+        True and complementary class indices of the same samples, of ``n_classes``; or names among ``classes``.
+    n_classes : int, optional
     family : str
         What to lean to, by its name in ``FAMILIES``; ``"free"`` leans to the shares of all labels, for any class.
     totals : array of shape (K,), optional
@@ -78,8 +81,9 @@ def transition_from_pairs(
     >>> print(found.basis)
     6 true pairs
     """
-    k = matrix_size(n_classes)
-    true, label = class_indices("y", y, k), class_indices("ybar", ybar, k)
+    k = matrix_size(class_count(n_classes, classes))
+    true = class_indices("y", indexed("y", y, classes), k)
+    label = class_indices("ybar", indexed("ybar", ybar, classes), k)
     same_length("y", len(true), "ybar", len(label))
     pairs = np.bincount(true * k + label, minlength=k * k).reshape(k, k).astype(np.float64)
     counts = label_totals_of(pairs.sum(axis=0) + 0.5 if totals is None else totals)

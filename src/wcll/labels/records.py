@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array, class_indices, same_length
-from wcll.labels.draw import check_mask
+from wcll.labels.masks import check_mask
 from wcll.labels.names import COLLECTIONS, class_names, encode_labels
 from wcll.labels.sets import LabelSets
 from wcll.memory import check_memory

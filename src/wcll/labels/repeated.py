@@ -13,6 +13,7 @@ from wcll.checks import FloatArray, InputError, distribution, non_negative
 from wcll.labels.families import EstimatedTransition
 from wcll.labels.identification import MOST_OFF, equations_and_unknowns, identification
 from wcll.labels.mixture import Lean, Mixture, climb, spectral_start, which_class
+from wcll.labels.names import Classes, class_count, indexed_rows
 from wcll.labels.sets import LabelSets, label_sets
 from wcll.labels.transition import noisy_transition, normalised, transition_from_pi
 from wcll.streams import RandomState, stream
@@ -50,13 +51,14 @@ class RepeatedTransition(EstimatedTransition):
 
 def transition_from_repeated(
     ybar: Any,
-    n_classes: int,
+    n_classes: int | None = None,
     *,
     replacement: bool | None = None,
     prior: ArrayLike | None = None,
     strength: float | None = None,
     draws: int = 10,
     random_state: RandomState = 0,
+    classes: Classes = None,
 ) -> RepeatedTransition:
     r"""Q and the class shares p from samples with several labels: the largest
 
@@ -74,8 +76,9 @@ def transition_from_repeated(
     ----------
     ybar : boolean mask (n, K), integer array (n, L), or list of lists of labels
         Labels of a sample are taken as independent given its class. (Samples that are hard in their own way make
-        labels more alike than that; Q is then off by more than its standard error.)
-    n_classes : int
+        labels more alike than that; Q is then off by more than its standard error.) Labels are indices, of
+        ``n_classes``; or names among ``classes``.
+    n_classes : int, optional
     replacement : bool, optional
         Whether a label may be drawn twice. None: it may if any sample has one twice. Without replacement labels are
         drawn one after another from what is left of ``Q[y]``, as :func:`make_complementary` does; at most 5 a sample.
@@ -101,7 +104,7 @@ def transition_from_repeated(
     >>> found.identified, bool(np.abs(found.transition - true).max() < 0.05)
     (True, True)
     """
-    sets = label_sets(ybar, n_classes, replacement=replacement)
+    sets = label_sets(indexed_rows(ybar, classes), class_count(n_classes, classes), replacement=replacement)
     return transition_from_sets(sets, prior=prior, strength=strength, draws=draws, random_state=random_state)
 
 

@@ -21,7 +21,7 @@ from wcll.checks import (
     transition_matrix,
     whole,
 )
-from wcll.labels.draw import check_mask
+from wcll.labels.masks import check_mask
 from wcll.memory import check_memory
 
 FLOOR = 1e-12  #: what counts as no chance at all

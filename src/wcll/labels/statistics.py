@@ -20,7 +20,8 @@ from wcll.checks import (
     matrix_size,
     sample_weights,
 )
-from wcll.labels.draw import to_mask
+from wcll.labels.masks import to_mask
+from wcll.labels.names import Classes, class_count, indexed
 from wcll.labels.transition import normalised, transition_from_pi
 
 
@@ -65,24 +66,36 @@ def label_totals(labels: IntArray | BoolArray, n_classes: int, weight: FloatArra
     return totals
 
 
-def label_counts(ybar: ArrayLike, n_classes: int, *, sample_weight: ArrayLike | None = None) -> Estimate:
-    """How often each class is named; of s labels a sample each counts 1/s, so that counts sum to n."""
-    marginal = observed_marginal(ybar, n_classes, sample_weight=sample_weight)
-    n = len(ybar)  # type: ignore[arg-type]
+def label_counts(
+    ybar: Any, n_classes: int | None = None, *, sample_weight: ArrayLike | None = None, classes: Classes = None
+) -> Estimate:
+    """How often each class is named; of s labels a sample each counts 1/s, so that counts sum to n.
+
+    Labels are class indices, lists of them, or a mask, of ``n_classes``; or names among ``classes``.
+
+    >>> label_counts(["cat", "dog", "dog"], classes=["bird", "cat", "dog"]).value
+    array([0., 1., 2.])
+    """
+    marginal = observed_marginal(ybar, n_classes, sample_weight=sample_weight, classes=classes)
+    n = len(ybar)
     return Estimate(n * marginal.value, n * marginal.standard_error)
 
 
-def observed_marginal(ybar: ArrayLike, n_classes: int, *, sample_weight: ArrayLike | None = None) -> Estimate:
-    """The share of each class among the labels, ``pbar``.
+def observed_marginal(
+    ybar: Any, n_classes: int | None = None, *, sample_weight: ArrayLike | None = None, classes: Classes = None
+) -> Estimate:
+    """The share of each class among the labels, ``pbar``; labels as for :func:`label_counts`.
 
     >>> observed_marginal([0, 0, 1, 2], 3).value
     array([0.5 , 0.25, 0.25])
     """
-    value, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight)
+    value, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight, classes)
     return Estimate(value, _root_diagonal(covariance))
 
 
-def ordinary_prior(ybar: ArrayLike, transition: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Estimate:
+def ordinary_prior(
+    ybar: Any, transition: ArrayLike, *, sample_weight: ArrayLike | None = None, classes: Classes = None
+) -> Estimate:
     r"""The ordinary class shares under a known Q: solve :math:`\alpha^\top Q = \bar p` for :math:`\alpha`.
 
     Unbiased for one label a sample (for several, if they are uniform: sets drawn without replacement do not follow
@@ -90,12 +103,12 @@ def ordinary_prior(ybar: ArrayLike, transition: ArrayLike, *, sample_weight: Arr
     :math:`\alpha_k = 1 - (K-1)\bar p_k`, K - 1 times the error of the counts.
     """
     inverse = inverse_transition(transition)
-    value, covariance = _marginal_and_covariance(ybar, len(inverse), sample_weight)
+    value, covariance = _marginal_and_covariance(ybar, len(inverse), sample_weight, classes)
     return Estimate(value @ inverse, _root_diagonal(inverse.T @ covariance @ inverse))
 
 
 def recover_inverse_size(
-    ybar: ArrayLike, n_classes: int, *, sample_weight: ArrayLike | None = None
+    ybar: Any, n_classes: int | None = None, *, sample_weight: ArrayLike | None = None, classes: Classes = None
 ) -> InverseSizeRecovery:
     r"""Class sizes, pi and Q from the labels alone, if they come from the inverse-size selector.
 
@@ -107,7 +120,7 @@ def recover_inverse_size(
     which is solved by iterating :math:`\pi \leftarrow \bar p / (S - t)`, normalised and damped. It holds for one label
     a sample; sets drawn without replacement spread more evenly. Standard errors by the delta method.
     """
-    marginal, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight)
+    marginal, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight, classes)
     pi = solve_pi(marginal)
     slope_pi = _jacobian(solve_pi, marginal)
     slope_prior = _jacobian(lambda shares: _prior_of(solve_pi(shares)), marginal)
@@ -142,12 +155,17 @@ class LabelSummary:
         }
 
 
-def describe_labels(ybar: ArrayLike, n_classes: int, *, transition: ArrayLike | None = None) -> LabelSummary:
+def describe_labels(
+    ybar: Any, n_classes: int | None = None, *, transition: ArrayLike | None = None, classes: Classes = None
+) -> LabelSummary:
     """Counts, marginal, the ordinary prior under ``transition`` (if given), and the inverse-size recovery.
+
+    Labels as for :func:`label_counts`.
 
     >>> describe_labels([0, 0, 1, 2], 3).marginal.value
     array([0.5 , 0.25, 0.25])
     """
+    n_classes, ybar = class_count(n_classes, classes), indexed("ybar", ybar, classes)
     counts = label_counts(ybar, n_classes)
     recovered, problem = None, None
     try:
@@ -155,7 +173,7 @@ def describe_labels(ybar: ArrayLike, n_classes: int, *, transition: ArrayLike | 
     except InputError as error:
         problem = str(error)
     return LabelSummary(
-        n=len(ybar),  # type: ignore[arg-type]
+        n=len(ybar),
         counts=counts,
         marginal=observed_marginal(ybar, n_classes),
         prior=None if transition is None else ordinary_prior(ybar, transition),
@@ -191,10 +209,11 @@ def _prior_of(pi: FloatArray) -> FloatArray:
 
 
 def _marginal_and_covariance(
-    ybar: ArrayLike, n_classes: int, sample_weight: ArrayLike | None
+    ybar: Any, n_classes: int | None, sample_weight: ArrayLike | None, classes: Classes
 ) -> tuple[FloatArray, FloatArray]:
     """The weighted mean of the samples' label shares (1/s on each of s labels), and the covariance of that mean."""
-    matrix_size(n_classes, least=1)  # of one class, the labels say what is wrong
+    n_classes = matrix_size(class_count(n_classes, classes), least=1)  # of one class, the labels say what is wrong
+    ybar = indexed("ybar", ybar, classes)
     labels = class_indices("ybar", ybar, n_classes) if _is_index(ybar) else to_mask(ybar, n_classes)
     n = len(labels)
     weight = sample_weights(sample_weight, n)

@@ -26,6 +26,7 @@ from wcll.checks import (
     share,
 )
 from wcll.labels.imbalance import pick_by_class
+from wcll.labels.names import Classes, indexed
 from wcll.labels.statistics import observed_marginal, solve_pi
 from wcll.labels.transition import complementary_prior
 from wcll.registry import Functions
@@ -144,8 +145,8 @@ def _effective_number(context: WeightContext) -> FloatArray:
 
 def class_weights(
     scheme: str | ArrayLike,
-    ybar: ArrayLike,
-    n_classes: int,
+    ybar: Any,
+    n_classes: int | None = None,
     *,
     pi: PiSource = "recovered",
     sizes: ArrayLike | None = None,
@@ -153,6 +154,7 @@ def class_weights(
     beta: float = 0.999,
     random_state: RandomState = None,
     sample_weight: ArrayLike | None = None,
+    classes: Classes = None,
 ) -> ClassWeights:
     r"""Weights a class, scaled so that their mean over the training labels is 1: :math:`\sum_k \bar p_k w_k = 1`.
 
@@ -162,7 +164,7 @@ def class_weights(
         ``"wcll"`` (Eq. 13), ``"wcll-bias"`` and ``"wcll-random"`` (the paper's table 5), ``"inverse-frequency"``,
         ``"effective-number"``, or any non-negative weights.
     ybar : labels of the training set
-        Class indices, lists of them, or a mask.
+        Class indices, lists of them, or a mask, of ``n_classes``; or names among ``classes``.
     pi : {"recovered", "observed", "declared"}
         The pi of Eq. 13: the fixed point under the inverse-size assumption, the observed shares, or Eq. 7 of the
         ``sizes`` that the user declares. Only ``"declared"`` and ``"recovered"`` make Eq. 9 unbiased for labels of
@@ -177,8 +179,8 @@ def class_weights(
     >>> class_weights("wcll", np.array([0, 0, 1, 2]), 3, pi="observed").values
     array([0.66666667, 1.33333333, 1.33333333])
     """
-    marginal = observed_marginal(ybar, n_classes, sample_weight=sample_weight).value
-    n = float(len(ybar) if sample_weight is None else np.sum(sample_weight))  # type: ignore[arg-type]
+    marginal = observed_marginal(ybar, n_classes, sample_weight=sample_weight, classes=classes).value
+    n = float(len(ybar) if sample_weight is None else np.sum(sample_weight))
     return weights_of_marginal(scheme, marginal, n, pi=pi, sizes=sizes, bias=bias, beta=beta, random_state=random_state)
 
 
@@ -213,6 +215,7 @@ def resample(
     by: ArrayLike | None = None,
     strategy: Literal["over", "under"] = "over",
     random_state: RandomState = None,
+    classes: Classes = None,
 ) -> tuple[Rows, Any]:
     """Balance a training set by repeating or dropping samples (the paper's table 6).
 
@@ -226,6 +229,8 @@ def resample(
     strategy : {"over", "under"}
         ``"over"`` repeats random samples up to the largest class, ``"under"`` drops random samples down to the
         smallest class that occurs.
+    classes : sequence, optional
+        The names of all classes, if labels are names.
 
     Returns
     -------
@@ -238,7 +243,8 @@ def resample(
     same_length("X", len(X), "ybar", len(labels))  # type: ignore[arg-type]
     if by is None and labels.ndim != 1:
         raise InputError("by", "one label a sample to balance when ybar is a mask", None)
-    key = class_indices("by" if by is not None else "ybar", labels if by is None else by)
+    key, name = (labels, "ybar") if by is None else (by, "by")
+    key = class_indices(name, indexed(name, key, classes))
     same_length("ybar", len(labels), "by", len(key))
     choice("strategy", strategy, ("over", "under"))
     rng = stream(random_state, "imbalance", "resample")
