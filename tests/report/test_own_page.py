@@ -40,8 +40,11 @@ def test_what_is_on_the_page(tables, images):
     for title in ("Data", "What was chosen, and why", "How good it is", "Alarms", "What to label next", "Limits"):
         assert f"<h2>{title}</h2>" in page
     assert page.count("<svg") == 5
+    assert page.count("rotate(-35)") == 2 * 3  # names below the columns of Q and of the confusion
     assert "<script" not in (tables / "card.md").read_text().replace("\\<script", "")
-    assert (images / "page.html").read_text().count("data:image/png") == 12
+    seen = (images / "page.html").read_text()
+    assert seen.count("data:image/png") == 12
+    assert "linear, chosen" in seen
 
 
 @needs_browser

@@ -15,6 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 30, 8, 8, 20
 MOST_TICKS = 12  # class names beside a confusion table
 PANEL = 340  # the width of a figure with names of classes
 LONGEST = 14  # characters of such a name
+BELOW = 4.6  # how far down a character of a slanted name reaches, on a phone
 
 
 def _x(share: float) -> float:
@@ -83,10 +84,10 @@ def confusion_panel(title: str, shares: FloatArray, names: Sequence[str]) -> str
     return _draw("confusion", title=title, shares=shares, names=names, side=side, cells=cells, ticks=ticks)
 
 
-def share_panel(title: str, shares: Sequence[float], names: Sequence[str], limit: float) -> str:
-    """A bar for every class, those beyond the limit marked, and a line at the limit."""
+def share_panel(title: str, shares: Sequence[float], names: Sequence[str], limit: float, *, marked: bool = True) -> str:
+    """A bar for every class, a line at the limit, and those beyond it marked, if that means anything."""
     left, step, most = 90, 15, 1.08 * max(*shares, limit)
-    bars = [(name, _short(name), value, value > limit) for name, value in zip(names, shares, strict=True)]
+    bars = [(name, _short(name), value, marked and value > limit) for name, value in zip(names, shares, strict=True)]
     height = TOP + step * len(bars) + TOP
 
     def across(value: float) -> float:
@@ -98,7 +99,10 @@ def share_panel(title: str, shares: Sequence[float], names: Sequence[str], limit
 
 
 def transition_panel(title: str, matrix: FloatArray, names: Sequence[str], said: str = "not") -> str:
-    """Q as shades, the largest entry the darkest: rows are true classes, columns labels, or what else is ``said``."""
+    """Q as shades, the largest entry the darkest: rows are true classes, columns labels, or what else is ``said``.
+
+    Few classes have their names below the columns, too.
+    """
     left = 90
     side = (PANEL - left - RIGHT) / len(matrix)
     cells = [
@@ -106,8 +110,9 @@ def transition_panel(title: str, matrix: FloatArray, names: Sequence[str], said:
         for i, j in np.argwhere(matrix >= 0.005)
     ]
     most = [(name, names[int(row.argmax())]) for name, row in zip(names, matrix, strict=True)]
-    height = round(TOP + side * len(matrix) + TOP)
-    short = list(map(_short, names))
+    short, slanted = list(map(_short, names)), len(names) <= MOST_TICKS
+    room = round(BELOW * max(map(len, short))) + TOP if slanted else 0
+    height = round(TOP + side * len(matrix) + TOP) + room
     return _draw(
         "transition",
         title=title,
@@ -115,6 +120,7 @@ def transition_panel(title: str, matrix: FloatArray, names: Sequence[str], said:
         cells=cells,
         most=most,
         names=short,
+        slanted=slanted,
         left=left,
         side=side,
         width=PANEL,

@@ -54,20 +54,19 @@ def _sections(model: ComplementaryClassifier) -> Iterator[Section]:
 
 def chosen_section(model: ComplementaryClassifier) -> Section:
     """All candidates, the chosen one marked, and why it is."""
-    heads = ("model", "rate", "epochs", "told", "log-likelihood", "samples", "")
+    heads = ("model", "rate", "epochs", "told", "log-likelihood", "samples")
     rows = tuple(
         (
-            str(row["model"]),
+            f"{row['model']}{', chosen' if row['chosen'] else ''}",
             f"{row['lr']:g}",
             str(row["epoch"]),
             str(row["transition"]),
             f"{row['score']:.4f}",
             str(row["samples"]),
-            "chosen" if row["chosen"] else "",
         )
         for row in model.selection_
     )
-    return Section("What was chosen, and why", tuple(model.report().splitlines()), heads, rows, ("model", "told", ""))
+    return Section("What was chosen, and why", tuple(model.report().splitlines()), heads, rows, ("model", "told"))
 
 
 def quality_section(model: ComplementaryClassifier) -> Section:

@@ -71,7 +71,7 @@ def _panels(learnt: Learnt) -> list[Panel]:
     if len(names) <= MOST_CLASSES:
         if (prior := getattr(model, "prior_", None)) is not None:
             caption = "As the model tells it of the training samples; the dashed line is an equal share."
-            figure = share_panel("class balance", prior.tolist(), names, 1 / len(names))
+            figure = share_panel("class balance", prior.tolist(), names, 1 / len(names), marked=False)
             panels.append(("Class balance, estimated", caption, figure))
         panels += label_panels(model)
         if (estimate := getattr(model, "estimate_", None)) is not None:
@@ -95,14 +95,16 @@ def _sections(learnt: Learnt, card: dict[str, Any]) -> Iterator[Section]:
     yield quality_section(model)
     for title, name in (("Alarms", "alarms"), ("Notes", "notes")):
         yield Section(title, tuple(card[name]) or ("None.",))
-    heads = ("sample", "likeliest", "chance", "next", "chance of that", "say whether it is")
-    rows = []
-    for one in card["least_sure"]:
-        (first, second), chances = one["classes"], list(map(percent, one["chances"]))
-        rows.append((one["name"], first, chances[0], second, chances[1], f"not {first}, or not {second}"))
-    left = ("sample", "likeliest", "next", "say whether it is")
-    yield Section("What to label next", tuple(card["label_next"]), heads, tuple(rows), left)
+    heads = ("sample", "is it NOT", "or NOT")
+    rows = [(one["name"], *_guesses(one)) for one in card["least_sure"]]
+    yield Section("What to label next", tuple(card["label_next"]), heads, tuple(rows), heads)
     yield Section("Limits", tuple(card["limits"]))
+
+
+def _guesses(one: dict[str, Any]) -> list[str]:
+    """The two likeliest classes of a sample, with their chances."""
+    chances = [percent(chance).replace(" ", "\N{NO-BREAK SPACE}") for chance in one["chances"]]
+    return [f"{name} ({chance})" for name, chance in zip(one["classes"], chances, strict=True)]
 
 
 def _classes(card: dict[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
@@ -126,6 +128,6 @@ def _thumbnails(samples: Samples, card: dict[str, Any]) -> list[Thumbnail]:
     for one in card["least_sure"]:
         step = max(-(-max(images.shape[2:]) // THUMBNAIL), 1)
         pixels = np.ascontiguousarray(images[one["index"]].transpose(1, 2, 0)[::step, ::step])
-        words = " or ".join(f"{k} ({percent(p)})" for k, p in zip(one["classes"], one["chances"], strict=True))
-        found.append(Thumbnail(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels, one["name"], words))
+        plain = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
+        found.append(Thumbnail(plain, one["name"], " or ".join(_guesses(one))))
     return found
