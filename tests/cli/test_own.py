@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 
@@ -167,6 +168,19 @@ def test_labels_in_a_table_of_their_own(files, tmp_path, capsys):
     labels = str(write_csv(tmp_path / "images.csv", manifest))
     assert run(["train", str(files["train"]["images"]), "--labels", labels, *QUICK, "--out", str(tmp_path / "m")]) == 0
     assert "190 of 240 items have no label" in capsys.readouterr().err
+    bare = tmp_path / "bare"
+    shutil.copytree(files["train"]["images"], bare, ignore=shutil.ignore_patterns("manifest.csv"))
+    assert run(["train", str(bare), "--labels", labels, *QUICK, "--out", str(tmp_path / "b")]) == 0
+    for folder in (files["train"]["images"], bare):  # without a manifest all images are meant
+        assert run(["predict", str(tmp_path / "m"), str(folder), "-o", str(tmp_path / f"{folder.name}.csv")]) == 0
+    found = [sorted((tmp_path / f"{name}.csv").read_text().split()) for name in ("bare", files["train"]["images"].name)]
+    assert found[0] == found[1]
+    (tmp_path / "none").mkdir()
+    assert run(["predict", str(tmp_path / "b"), str(tmp_path / "none"), "-o", str(tmp_path / "c.csv")]) == 2
+    assert "expected images in the folder, or manifest.csv, got" in capsys.readouterr().err
+    (bare / "manifest.csv").write_text("path,label\n1.png,zero\n")
+    assert run(["evaluate", str(tmp_path / "b"), str(bare)]) == 2
+    assert "a row is NOT; --true-label takes true classes instead" in capsys.readouterr().err
     for words, expected in (
         (["--labels", labels], "--item: expected one of the columns 'tree', 'p2'"),
         (

@@ -131,6 +131,15 @@ class Tags(HTMLParser):
         self.seen.add(tag)
 
 
+def test_annotators_have_numbers_on_the_page(health, page):
+    who = ["Maria Example", "jo@example.org", "pat"]
+    named = label_health(labels(), HOSTILE, np.tile(who, (600, 1)))
+    text = label_page(named, "x.csv", [])
+    assert not [name for name in who if name in text]
+    assert all(f"<td>annotator {i}</td>" in text for i in (1, 2, 3))
+    assert {one.annotator for one in named.annotators} == set(who)  # what is printed has them
+
+
 def test_names_are_escaped_and_nothing_is_loaded(page):
     text, tags = page.read_text(), Tags()
     tags.feed(text)

@@ -18,6 +18,19 @@ from wcll.checks import InputError, MissingExtraError, extra
 from wcll.memory import check_memory
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")  #: no others: Pillow runs programs for some
+SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".gif",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+    ".tif",
+    ".tiff",
+    ".webp",
+)  #: of files
 MOST_PIXELS = 2**26  #: of one image: what claims more is an accident or an attack
 WORKERS = min(32, (os.cpu_count() or 1) + 4)  #: threads that decode
 DECODING = 10  #: bytes a pixel that one of them holds: the image, its conversion and an array

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wcll.checks import InputError
 from wcll.datasets.arrays import checked_samples, load_members, read_arrays
 from wcll.datasets.base import in_order, some_names
-from wcll.datasets.images import read_images, unreadable
+from wcll.datasets.images import SUFFIXES, read_images, unreadable
 from wcll.datasets.manifest import MANIFEST, image_paths
 from wcll.owndata.columns import Column
 from wcll.owndata.tables import Table, n_rows, read_table
@@ -128,6 +128,8 @@ def _check_roles(path: Path, table: Table, roles: Roles, reading: Reading) -> Ro
         usual = tuple(name for name in USUAL if name in table)[:1]
         if not usual and reading.labels:
             remedy = "say which column holds classes that a row is NOT"
+            if reading.optional:
+                remedy += "; --true-label takes true classes instead"
             raise InputError("--not-label", f"one of the columns {_columns(table)}", "none", remedy)
         roles = replace(roles, not_label=usual)
     named = roles.options()
@@ -245,7 +247,8 @@ def _with_labels(samples: Samples, path: Path) -> Samples:
     rows = [i for i, name in enumerate(samples.names) if found.get(name)]
     if not rows:
         got = f"none of {len(found)}, such as {next(iter(found))!r}"
-        raise InputError(str(path), f"labels of items such as {samples.names[0]!r} of {samples.path.name}", got)
+        expected = f"labels of items such as {samples.names[0]!r} of {samples.path.name}"
+        raise InputError(str(path), expected, got, "wcll labels import --item FIELD names items by a field of tasks")
     labelled = replace(samples.take(rows), not_labels=[tuple(found[samples.names[i]]) for i in rows])
     notes = []
     if lacking := len(samples) - len(rows):
@@ -342,9 +345,7 @@ def _images_first(x: NDArray[Any]) -> NDArray[Any]:
 def _read_folder(path: Path, roles: Roles, reading: Reading) -> Samples:
     """Images that the table manifest.csv names; its other columns are labels and groups, and no features."""
     manifest = path / MANIFEST
-    if not manifest.is_file():
-        raise InputError("data", ENDINGS, f"{path}, a folder without {MANIFEST}")
-    table = read_table(manifest)
+    table = read_table(manifest) if manifest.is_file() else _all_images(path, reading)
     if "path" not in table:
         raise InputError(str(manifest), "a column path", _columns(table))
     if roles.group is None:
@@ -360,11 +361,18 @@ def _read_folder(path: Path, roles: Roles, reading: Reading) -> Samples:
     if reading.skip_bad:
         samples = _without_bad(samples)
     images = _images_first(read_images(samples.files, reading.colour, reading.size))
-    return replace(
-        samples,
-        features=images,
-        stamp=_stamp([manifest, *([reading.labels_in] if reading.labels_in else []), *samples.files]),
-    )
+    tables = [one for one in (manifest, reading.labels_in) if one is not None and one.is_file()]
+    return replace(samples, features=images, stamp=_stamp([*tables, *samples.files]))
+
+
+def _all_images(path: Path, reading: Reading) -> Table:
+    """What a manifest would say of a folder without one: every image in it; labels are elsewhere, or not needed."""
+    if reading.labels and reading.labels_in is None:
+        raise InputError("data", ENDINGS, f"{path}, a folder without {MANIFEST}")
+    found = sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if one.suffix.lower() in SUFFIXES)
+    if not found:
+        raise InputError("data", f"images in the folder, or {MANIFEST}", f"{path}, without any")
+    return {"path": Column(path, "path", found, "text")}
 
 
 def _without_bad(samples: Samples) -> Samples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wcll.labels.health import LabelHealth
 from wcll.report.figures import share_panel, transition_panel
@@ -13,10 +14,23 @@ MOST_CLASSES = 30  #: beyond, bars and matrices are too small to read
 
 
 def label_page(health: LabelHealth, source: str, made: Sequence[tuple[str, str]]) -> str:
-    """The page: figures of label shares and of Q, then every section; ``made`` says how it came about."""
+    """The page: figures of label shares and of Q, then every section; ``made`` says how it came about.
+
+    Pages are passed on, so that annotators have numbers there instead of names.
+    """
     title = f"Label health: {source}"
     about = "What complementary labels (“this is NOT a …”) say of themselves. No true label was used."
-    return render("labels.html", title=title, about=about, panels=_panels(health), sections=sections(health), made=made)
+    if health.annotators is not None:
+        about += " Annotators have numbers here; what the command prints has their names, in the same order."
+    found = sections(_without_names(health))
+    return render("labels.html", title=title, about=about, panels=_panels(health), sections=found, made=made)
+
+
+def _without_names(health: LabelHealth) -> LabelHealth:
+    if health.annotators is None:
+        return health
+    numbered = tuple(replace(one, annotator=f"annotator {i}") for i, one in enumerate(health.annotators, 1))
+    return replace(health, annotators=numbered)
 
 
 def _panels(health: LabelHealth) -> list[tuple[str, str, str]]:
