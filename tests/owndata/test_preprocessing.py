@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from wcll.checks import InputError
 from wcll.owndata.columns import Column
 from wcll.owndata.preprocessing import Preprocessing
-from wcll.owndata.transformers import plain_transformer, rebuilt_transformer
+from wcll.owndata.transformers import new_encoder, plain_transformer, rebuilt_transformer
 
 HERE = Path("t.csv")
 
@@ -84,6 +84,24 @@ def test_transformers_that_are_not_listed_are_refused_by_name():
 
 
 @pytest.mark.parametrize(
+    "transformer",
+    [
+        StandardScaler(with_mean=False),
+        SimpleImputer(add_indicator=True, strategy="median"),
+        SimpleImputer(),
+        OneHotEncoder(),
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32, drop="first"),
+    ],
+)
+def test_settings_that_would_be_lost_are_refused(transformer):
+    """As pipelines refuse them: what comes back would transform otherwise."""
+    with pytest.raises(
+        InputError, match=f"expected settings that can be written, got {type(transformer).__name__} with"
+    ):
+        plain_transformer(transformer.fit(np.array([[1.0], [2.0]])))
+
+
+@pytest.mark.parametrize(
     "plain",
     [
         {"name": "StandardScaler", "mean": [0.0], "scale": [0.0]},
@@ -108,7 +126,7 @@ def test_entries_that_cannot_be(plain):
 def test_steps_that_do_not_fit_together_are_refused():
     good = Preprocessing.fit(SOME)[0].to_dict()
     scaler = plain_transformer(StandardScaler().fit(np.zeros((2, 3))))
-    encoder = plain_transformer(OneHotEncoder().fit([["a", "b"]]))
+    encoder = plain_transformer(new_encoder().fit([["a", "b"]]))
     bad = [{"steps": []}, {"steps": [scaler]}, {"steps": [scaler, scaler]}, {"encoder": encoder}, {"encoder": scaler}]
     bad += [{"encoder": None}, {"columns": []}, {"columns": good["columns"] + good["columns"][:1]}]
     for change in bad:

@@ -26,15 +26,14 @@ from wcll.atomic import replacing_folder
 from wcll.checks import InputError, InputTypeError, choice, entry
 from wcll.estimator import ComplementaryClassifier
 from wcll.owndata.folder import MODEL, check_model, file_digest, read_content, write_content
+from wcll.owndata.transformers import REMEDY, among, written_settings
 
 FORMAT, CONTENT = "wcll-pipeline-1", "pipeline.json"
 FILES = {CONTENT, MODEL}
 SCALER = ("mean", "scale", "var")  #: what a scaler has learnt
 WORDS = ("passthrough", "drop")  #: that scikit-learn takes in place of a transformer
-NO_EFFECT = {"copy", "n_jobs", "verbose", "force_int_remainder_cols"}  #: settings that change no result
 MOST_COLUMNS = 2**24  #: of a table
 DTYPES = {"float64", "float32", "int64", "int32", "bool", "object"}
-REMEDY = "others cannot be saved without pickling"
 
 
 def save_pipeline(pipeline: Pipeline, folder: str | PathLike[str]) -> None:
@@ -51,7 +50,7 @@ def save_pipeline(pipeline: Pipeline, folder: str | PathLike[str]) -> None:
     if not isinstance(classifier, ComplementaryClassifier):
         raise InputError("pipeline", "a ComplementaryClassifier as the last step", type(classifier).__name__)
     check_is_fitted(classifier)
-    _settings(pipeline, {"steps": lambda value: True})
+    written_settings(pipeline, {"steps": lambda value: True})
     written = [[name, _checked(step)] for name, step in steps]
     target = Path(folder)
     if target.is_dir() and not (names := {path.name for path in target.iterdir()}) <= FILES:
@@ -121,30 +120,6 @@ def _rebuilt(plain: Any) -> Any:
     return made
 
 
-def _settings(step: Any, allowed: dict[str, Callable[[Any], bool]]) -> dict[str, Any]:
-    """Settings that may be written; any other must be the default."""
-    usual = {} if isinstance(step, Pipeline | ColumnTransformer) else type(step)().get_params(deep=False)
-    found = {}
-    for name, value in step.get_params(deep=False).items():
-        if name in allowed and allowed[name](value):
-            found[name] = value
-        elif name not in NO_EFFECT and (name in allowed or not _same(value, usual.get(name))):
-            got = f"{type(step).__name__} with {name}={value!r}"
-            raise InputError("pipeline", "settings that can be written", got.replace("\n", " "), REMEDY)
-    return found
-
-
-def _same(value: Any, usual: Any) -> bool:
-    nan = isinstance(value, float) and isinstance(usual, float) and np.isnan(value) and np.isnan(usual)
-    return bool(
-        nan or (type(value) is type(usual) and isinstance(value, str | int | float | type | None) and value == usual)
-    )
-
-
-def _among(*values: Any) -> Callable[[Any], bool]:
-    return lambda value: any(value is one or (type(value) is type(one) and value == one) for one in values)
-
-
 def _is_fill(value: Any) -> bool:
     return value is None or type(value) in (str, int, float)
 
@@ -182,9 +157,9 @@ def _width(plain: Any) -> int:
 
 
 def _plain_imputer(imputer: SimpleImputer) -> dict[str, Any]:
-    yes_no = _among(True, False)
+    yes_no = among(True, False)
     allowed = {
-        "strategy": _among("mean", "median", "most_frequent", "constant"),
+        "strategy": among("mean", "median", "most_frequent", "constant"),
         "fill_value": _is_fill,
         "add_indicator": yes_no,
         "keep_empty_features": yes_no,
@@ -196,7 +171,7 @@ def _plain_imputer(imputer: SimpleImputer) -> dict[str, Any]:
             raise InputError("pipeline", "a SimpleImputer of numbers, or of text", "one of objects", REMEDY)
         found = found.astype(np.float64)  # as constants are kept
     statistics = _plain_array(found, "SimpleImputer's statistics")
-    return {"settings": _settings(imputer, allowed), "statistics": statistics, "flagged": flagged}
+    return {"settings": written_settings(imputer, allowed), "statistics": statistics, "flagged": flagged}
 
 
 def _imputer(plain: dict[str, Any]) -> SimpleImputer:
@@ -209,7 +184,7 @@ def _imputer(plain: dict[str, Any]) -> SimpleImputer:
 
 
 def _plain_scaler(scaler: StandardScaler) -> dict[str, Any]:
-    settings = _settings(scaler, dict.fromkeys(("with_mean", "with_std"), _among(True, False)))
+    settings = written_settings(scaler, dict.fromkeys(("with_mean", "with_std"), among(True, False)))
     state = {name: _plain_array(getattr(scaler, f"{name}_"), "StandardScaler's parameters") for name in SCALER}
     seen = np.asarray(scaler.n_samples_seen_).tolist()
     return {"settings": settings, "features": scaler.n_features_in_, "seen": seen, **state}
@@ -231,11 +206,11 @@ def _scaler(plain: dict[str, Any]) -> StandardScaler:
 def _plain_encoder(encoder: OneHotEncoder) -> dict[str, Any]:
     allowed = {
         "categories": lambda value: True,  # those that were found are written
-        "handle_unknown": _among("error", "ignore"),
-        "sparse_output": _among(True, False),
-        "dtype": _among(np.float64, np.float32),
+        "handle_unknown": among("error", "ignore"),
+        "sparse_output": among(True, False),
+        "dtype": among(np.float64, np.float32),
     }
-    settings = _settings(encoder, allowed)
+    settings = written_settings(encoder, allowed)
     settings["dtype"] = np.dtype(encoder.dtype).name
     given = not isinstance(settings.pop("categories"), str)
     categories = [_plain_array(found, "OneHotEncoder's categories") for found in encoder.categories_]
@@ -265,11 +240,11 @@ def _checked_settings(plain: dict[str, Any], kind: Any) -> dict[str, Any]:
 def _plain_columns(columns: ColumnTransformer) -> dict[str, Any]:
     allowed = {
         "transformers": lambda value: True,
-        "remainder": _among(*WORDS),
+        "remainder": among(*WORDS),
         "sparse_threshold": lambda value: type(value) in (int, float),
-        "verbose_feature_names_out": _among(True, False),
+        "verbose_feature_names_out": among(True, False),
     }
-    settings = _settings(columns, allowed)
+    settings = written_settings(columns, allowed)
     del settings["transformers"]
     kept = {name: part for name, part, _ in columns.transformers}
     parts = [
@@ -316,7 +291,7 @@ def _columns(plain: dict[str, Any]) -> ColumnTransformer:
 
 
 def _plain_pipeline(pipeline: Pipeline) -> dict[str, Any]:
-    _settings(pipeline, {"steps": lambda value: True})
+    written_settings(pipeline, {"steps": lambda value: True})
     return {"steps": [[name, _plain(step)] for name, step in pipeline.steps]}
 
 

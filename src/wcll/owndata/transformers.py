@@ -11,22 +11,61 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from wcll.checks import InputError, choice, entry, finite_array
 
+NO_EFFECT = {"copy", "n_jobs", "verbose", "force_int_remainder_cols"}  #: settings that change no result
+REMEDY = "others cannot be saved without pickling"
+
+Allowed = Callable[[Any], bool]  #: whether a value may be written
+
 
 def plain_transformer(transformer: Any) -> dict[str, Any]:
-    """Name and fitted parameters of a listed transformer.
+    """Name and fitted parameters of a listed transformer, which has the settings that ``wcll train`` gives it.
 
     >>> plain_transformer(StandardScaler().fit([[1.0], [3.0]]))
     {'name': 'StandardScaler', 'mean': [2.0], 'scale': [1.0]}
     """
     name = type(transformer).__name__
     if name not in LISTED or type(transformer) is not LISTED[name][0]:
-        raise InputError("transformer", "one of " + ", ".join(LISTED), name, "others cannot be saved without pickling")
-    return {"name": name, **LISTED[name][1](transformer)}
+        raise InputError("transformer", "one of " + ", ".join(LISTED), name, REMEDY)
+    _, written, _, new = LISTED[name]
+    found = {"categories": lambda value: True} if name == "OneHotEncoder" else {}  # those that were found are written
+    written_settings(transformer, found, new().get_params(deep=False), "transformer")
+    return {"name": name, **written(transformer)}
+
+
+def written_settings(
+    step: Any, allowed: dict[str, Allowed], usual: dict[str, Any] | None = None, argument: str = "pipeline"
+) -> dict[str, Any]:
+    """Settings that may be written; any other must be as usual, which is the default if nothing else is said."""
+    if usual is None:
+        usual = {} if isinstance(step, Pipeline | ColumnTransformer) else type(step)().get_params(deep=False)
+    found = {}
+    for name, value in step.get_params(deep=False).items():
+        if name in allowed and allowed[name](value):
+            found[name] = value
+        elif name not in NO_EFFECT and (name in allowed or not _same(value, usual.get(name))):
+            got = f"{type(step).__name__} with {name}={value!r}"
+            raise InputError(argument, "settings that can be written", got.replace("\n", " "), REMEDY)
+    return found
+
+
+def _same(value: Any, usual: Any) -> bool:
+    nan = isinstance(value, float) and isinstance(usual, float) and np.isnan(value) and np.isnan(usual)
+    return bool(
+        nan or (type(value) is type(usual) and isinstance(value, str | int | float | type | None) and value == usual)
+    )
+
+
+def among(*values: Any) -> Allowed:
+    """Whether a setting is one of these."""
+    return lambda value: any(value is one or (type(value) is type(one) and value == one) for one in values)
 
 
 def rebuilt_transformer(plain: Any) -> Any:
@@ -95,9 +134,11 @@ def _floats(plain: dict[str, Any], name: str) -> NDArray[np.float64]:
     return finite_array(name, values, (len(values),)) if values else np.zeros(0)
 
 
-#: Class, what is written of it, and how it is made of that again.
-LISTED: dict[str, tuple[type, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
-    "SimpleImputer": (SimpleImputer, _plain_imputer, _imputer),
-    "StandardScaler": (StandardScaler, _plain_scaler, _scaler),
-    "OneHotEncoder": (OneHotEncoder, _plain_encoder, _encoder),
+#: Class, what is written of it, how it is made of that again, and a new one with the settings that it has.
+LISTED: dict[
+    str, tuple[type, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any], Callable[[], BaseEstimator]]
+] = {
+    "SimpleImputer": (SimpleImputer, _plain_imputer, _imputer, new_imputer),
+    "StandardScaler": (StandardScaler, _plain_scaler, _scaler, StandardScaler),
+    "OneHotEncoder": (OneHotEncoder, _plain_encoder, _encoder, new_encoder),
 }
