@@ -88,8 +88,6 @@ def train(  # noqa: PLR0913  (a command's options)
     samples = read_samples(data, roles, Reading(skip_bad=skip_bad, size=pixels, labels_in=labels))
     _check_categories(samples, category or [])
     check_no_truth(samples, category or [])
-    doing = "choosing by labels that models have not seen" if loss == "auto" else f"fitting {loss}"
-    tell(f"wcll: {len(samples)} samples, {len(samples.all_classes())} classes; {doing}")
     unfinished = Unfinished.beside(out)
     try:
         learnt = learn(

@@ -111,7 +111,7 @@ def _opened(path: Path, use: Callable[[Any], Any]) -> Any:
     except InputError:
         raise
     except Exception as error:  # decoders of many formats, each with errors of its own
-        raise InputError(str(path), "an image that can be read", str(error).replace(repr(str(path)), "it")) from None
+        raise InputError(str(path), "an image that can be read", str(error).replace(f" {str(path)!r}", "")) from None
 
 
 def _pixels(size: tuple[int, int]) -> str:

@@ -95,6 +95,8 @@ def learn(
     kept = None if unfinished is None else Unfinished(unfinished, _key(x, samples, classes, settings))
     model = kept.resumed(new) if kept is not None and resume else None
     at = 0 if model is None else model.n_iter_
+    if not at:
+        say(f"{len(samples)} samples, {len(classes)} classes; {_doing(settings)}")
     if kept is not None:
         _announce(kept, resume, at, say)
     fitted = new if model is None else model
@@ -135,6 +137,13 @@ def check_settings(settings: Settings) -> None:
     if settings.lr is not None:
         positive("--lr", settings.lr)
     dtype_and_device("float32", settings.device)
+
+
+def _doing(settings: Settings) -> str:
+    """What is to come, which may take minutes."""
+    if settings.loss != AUTO:
+        return f"fitting {settings.loss}"
+    return "choosing by labels that models have not seen" + ("" if settings.max_time else " (--max-time 60s limits it)")
 
 
 def _announce(kept: Unfinished, resume: bool, at: int, say: Say) -> None:

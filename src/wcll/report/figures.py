@@ -15,6 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 30, 8, 8, 20
 MOST_TICKS = 12  # class names beside a confusion table
 PANEL = 340  # the width of a figure with names of classes
 LONGEST = 14  # characters of such a name
+NAMES = 108  # room for one at the left, on a phone as well
 BELOW = 4.6  # how far down a character of a slanted name reaches, on a phone
 
 
@@ -86,7 +87,7 @@ def confusion_panel(title: str, shares: FloatArray, names: Sequence[str]) -> str
 
 def share_panel(title: str, shares: Sequence[float], names: Sequence[str], limit: float, *, marked: bool = True) -> str:
     """A bar for every class, a line at the limit, and those beyond it marked, if that means anything."""
-    left, step, most = 90, 15, 1.08 * max(*shares, limit)
+    left, step, most = NAMES, 15, 1.08 * max(*shares, limit)
     bars = [(name, _short(name), value, marked and value > limit) for name, value in zip(names, shares, strict=True)]
     height = TOP + step * len(bars) + TOP
 
@@ -103,7 +104,7 @@ def transition_panel(title: str, matrix: FloatArray, names: Sequence[str], said:
 
     Few classes have their names below the columns, too.
     """
-    left = 90
+    left = NAMES
     side = (PANEL - left - RIGHT) / len(matrix)
     cells = [
         (i, j, matrix[i, j] / matrix.max(), f"{names[i]}, {said} {names[j]}: {100 * matrix[i, j]:.1f} %")
