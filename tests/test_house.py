@@ -31,6 +31,8 @@ ORDER = [
         "persistence",
         "crossfit",
         "auto",
+        "fitted",
+        "keeping",
         "estimator",
         "annotators",
         "datasets",

@@ -8,40 +8,30 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from math import prod
 from numbers import Integral
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from wcll import __version__, auto
+from wcll import auto
 from wcll.checks import (
-    BoolArray,
     FloatArray,
     InputError,
     InputTypeError,
-    IntArray,
     choice,
-    finite_array,
     non_negative,
     positive,
     sample_weights,
     whole,
 )
 from wcll.errors import LabelWarning
-from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_accuracy, label_free_confusion
-from wcll.evaluation.label_free import warn_of_contradiction
+from wcll.evaluation import LabelFreeConfusion
 from wcll.inputs import (
     Samples,
-    called,
     check_features,
     check_groups,
     check_labels,
@@ -49,6 +39,7 @@ from wcll.inputs import (
     seed_of,
     to_tensor,
 )
+from wcll.keeping import KeptClassifier
 from wcll.labels import Belief
 from wcll.labels.alarms import check_samples, corrected_twice, doubts
 from wcll.labels.families import EARLY
@@ -59,16 +50,12 @@ from wcll.losses import LOSSES, LossSpec, Targets
 from wcll.models import (
     Family,
     ModelChoice,
-    RunStack,
     UserStack,
     check_size,
     family_of,
-    outline_model,
-    predict_logits,
 )
 from wcll.models.stack import named
-from wcll.models.turns import Turns, alone
-from wcll.persistence import Saved, check_finite, open_model, plain_setting, write_model
+from wcll.models.turns import Turns
 from wcll.streams import stream_seed
 from wcll.training import (
     Engine,
@@ -82,14 +69,6 @@ from wcll.training import (
     train,
 )
 from wcll.training.recipe import usual
-
-
-def _has_probabilities(self: ComplementaryClassifier) -> bool:
-    fitted = getattr(self, "fitted_", None)
-    link = fitted["link"] if fitted else self._loss()[0].link
-    if link != "softmax":
-        raise AttributeError(f"predict_proba: loss {self.loss!r} learns scores, not class probabilities")
-    return True
 
 
 @dataclass(frozen=True)
@@ -131,7 +110,7 @@ def _copied(module: torch.nn.Module) -> torch.nn.Module:
         return module
 
 
-class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ComplementaryClassifier(KeptClassifier):
     """A classifier that learns from complementary labels: what a sample is NOT.
 
     Parameters
@@ -258,24 +237,12 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     True
     """
 
-    classes_: NDArray[Any]
-    history_: list[dict[str, Any]]
-    label_totals_: FloatArray
-    network_: RunStack
-    state_: dict[str, torch.Tensor]
-    fitted_: dict[str, Any]
-    belief_: Belief
-    weights_: ClassWeights | None
     model: Any  # these six may be left open; a copy that learns has them settled
     lr: Any
     max_epochs: Any
     weight_decay: Any
     warm_up: Any
     training: Any
-    temperature_: float
-    prior_: FloatArray
-    selection_: list[dict[str, Any]]
-    chosen_: dict[str, Any]
     estimate_: LabelFreeConfusion | None
 
     def __init__(  # noqa: PLR0913
@@ -626,135 +593,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         if not np.isfinite(self.history_[-1]["loss"]):
             warnings.warn("training diverged: the loss is not finite; lower lr", RuntimeWarning, stacklevel=4)
 
-    # Predicting
-
-    def _logits(self, X: Any) -> torch.Tensor:
-        check_is_fitted(self)
-        return self._outputs(check_features(self, X, reset=False))
-
-    def _outputs(self, features: NDArray[Any]) -> torch.Tensor:
-        """The network's own, as it was trained."""
-        dtype, device = dtype_and_device(self.fitted_["dtype"], self.device)
-        network = self.network_.to(device)
-        turn = alone if network.family is Family.OWN else nullcontext  # what it draws is not of a fit's stream
-        with torch_threads(1 if network.family.small else None), turn():
-            x = to_tensor(features, dtype, device)
-            both = [x, x.flip(-1)] if self.fitted_["mirrored"] else [x]
-            return torch.stack([predict_logits(network, one, precise=True)[0].double() for one in both]).mean(0)
-
-    def _shift(self) -> FloatArray | None:
-        """What the logarithms of probabilities change by for ``target_prior``: log target - log prior; or nothing."""
-        target = check_target_prior(self.target_prior, len(self.classes_))
-        if target is None:
-            return None
-        if not hasattr(self, "prior_"):
-            expected = "None for a model that learnt no class probabilities, or was saved before their mean was kept"
-            raise InputError("target_prior", expected, repr(self.target_prior))
-        return np.log(target) - np.log(np.maximum(self.prior_, np.finfo(np.float64).tiny))
-
-    def _scores(self, X: Any) -> torch.Tensor:
-        """Outputs for the class shares that predictions are for; over the temperature, logarithms of probabilities."""
-        logits, shift = self._logits(X), self._shift()
-        return logits if shift is None else logits + self.temperature_ * torch.as_tensor(shift, device=logits.device)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of each sample, were classes as frequent as ``target_prior`` says."""
-        index = self._scores(X).argmax(-1).cpu().numpy()
-        names: NDArray[Any] = self.classes_[index]
-        return names
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities, shape (n, k); only for losses that learn them.
-
-        They are calibrated to complementary labels under ``belief_``, for the training samples' class shares or those
-        of ``target_prior``: after ``loss="auto"`` their temperature is the one that makes held-out labels likeliest,
-        before the model was fitted to these as well; else it is 1, and what training reached is all. Held-out labels
-        tell how well: :func:`wcll.evaluation.label_free_reliability`.
-        """
-        proba: FloatArray = (self._scores(X) / self.temperature_).softmax(-1).cpu().numpy()
-        return proba
-
-    def as_trained(self, probabilities: ArrayLike) -> FloatArray:
-        """What :meth:`predict_proba` gives, moved back to the class shares of the training samples.
-
-        Complementary labels like those of training judge these and no others.
-        """
-        check_is_fitted(self)
-        found = finite_array("probabilities", probabilities, (len(np.atleast_1d(probabilities)), len(self.classes_)))
-        shift = self._shift()
-        if shift is None:
-            return found
-        back: FloatArray = softmax(np.log(np.maximum(found, np.finfo(np.float64).tiny)) - shift, axis=1)
-        return back
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Scores, shape (n, k); for two classes the difference of the second and the first, shape (n,)."""
-        scores: FloatArray = self._scores(X).cpu().numpy()
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-    @property
-    def coef_(self) -> FloatArray:
-        """Coefficients of a linear model, shape (k, d): a row a class, also for two classes."""
-        weight = self._linear("coef_")["layer.weight"][0]
-        if self.fitted_["mirrored"]:  # the mean over a sample and its mirror image is linear as well
-            shape = getattr(self, "image_shape_", (self.n_features_in_,))
-            weight = (weight + weight.view(-1, *shape).flip(-1).flatten(1)) / 2
-        coefficients: FloatArray = weight.cpu().numpy()
-        return coefficients
-
-    @property
-    def intercept_(self) -> FloatArray:
-        """Constants of a linear model, shape (k,), for the class shares that predictions are for."""
-        constants: FloatArray = self._linear("intercept_")["layer.bias"][0].cpu().numpy()
-        shift = self._shift()
-        return constants if shift is None else constants + self.temperature_ * shift
-
-    def _linear(self, name: str) -> dict[str, torch.Tensor]:
-        """Parameters of a linear model, copied; an AttributeError for others, as ``hasattr`` wants it."""
-        if not hasattr(self, "network_"):
-            raise AttributeError(f"{name}: the model is not fitted yet")
-        if self.network_.family is not Family.LINEAR:
-            model = self.fitted_["model"]
-            kind = repr(named(model, "model")[0]) if isinstance(model, str | dict) else "your own"
-            raise AttributeError(f"{name}: only linear models have one, and this is {kind}")
-        return {key: value.to(torch.float64, copy=True) for key, value in self.network_.state_dict().items()}
-
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """An estimate of accuracy from complementary labels ``y``: unbiased if the assumed Q is right.
-
-        Plain accuracy against complementary labels would reward the worst model. Do not compare different
-        ``transition`` by it: each would be judged under its own assumption. For true labels use
-        ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``. With a ``target_prior`` these predictions are
-        judged as they are, on samples like those of ``y``, where others would be right more often.
-
-        Labels that contradict Q make it meaningless, which a :class:`wcll.LabelWarning` says; with predictions,
-        held-out labels show more wrong Qs than label counts do in ``fit``. That nothing is said does not mean that Q is
-        right: some wrong Qs no label can show. Labels that the model has learnt by heart
-        may contradict even a Q that is right.
-        """
-        predicted = self._scores(X).argmax(-1).cpu().numpy()
-        labels = check_labels(y, self.classes_, len(predicted)).values
-        score = label_free_accuracy(labels, predicted, self.transition_, sample_weight=sample_weight)[0]
-        warn_of_contradiction(labels, predicted, self.belief_, self.classes_, weight=sample_weight)
-        return score
-
-    def evaluate(self, X: Any, y: Any) -> LabelFreeConfusion:
-        """Accuracy, balanced accuracy, F1 and recalls from complementary labels ``y`` that were not trained on.
-
-        Each figure has a 95 % interval and a verdict, and rests on ``belief_``; whether the labels contradict that is
-        said as well. "Ok" needs a Q that was measured (``transition_from_pairs``, ``transition_from_repeated``): no
-        label can confirm one that is assumed, and figures that rest on it "can't be checked". One label a sample:
-        several of one sample are no independent witnesses. ``print`` shows all. Accuracy is that on samples like those
-        of ``y``, whatever ``target_prior`` says.
-        """
-        predicted = self._scores(X).argmax(-1).cpu().numpy()
-        labels = check_labels(y, self.classes_, len(predicted)).values
-        if labels.ndim == 2:
-            expected, several = "one label a sample", "a mask, or several of a sample"
-            raise InputError(called(y) or "y", expected, several, "take one of each sample; score takes sets")
-        table = complementary_table(labels, predicted, len(self.classes_))
-        return label_free_confusion(table, self.belief_, classes=self.classes_)
+    # What was chosen
 
     def report(self) -> str:
         """What was chosen, why, how sure that is, and what was assumed: a paragraph, after ``loss="auto"``.
@@ -770,71 +609,6 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             return words
         asked = "balanced" if isinstance(self.target_prior, str) else "given"
         return f"{words}\nPredictions are for {asked} class shares; the estimate is for those of the training samples."
-
-    def encode(self, y: Any) -> IntArray | BoolArray:
-        """Complementary labels as class indices, or as a mask."""
-        check_is_fitted(self)
-        return check_labels(y, self.classes_).values
-
-    # Keeping
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted classifier to one safetensors file, with its settings as JSON; nothing is pickled."""
-        check_is_fitted(self)
-        settings = {name: plain_setting(name, value) for name, value in self.get_params(deep=False).items()}
-        chosen = getattr(self, "chosen_", None)
-        header = {
-            "version": __version__,
-            "settings": settings,
-            "classes": self.classes_.tolist(),
-            "classes_dtype": self.classes_.dtype.str,
-            "input_shape": list(getattr(self, "image_shape_", [self.n_features_in_])),
-            "image_bytes": bool(getattr(self, "image_bytes_", False)),
-            "fitted": {**self.fitted_, "model": plain_setting("model", self.fitted_["model"])},
-            "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
-            "belief": self.belief_.to_dict(),
-            "weights": self.weights_ and self.weights_.to_dict(),
-            "label_totals": self.label_totals_.tolist(),
-            "history": self.history_,
-            "temperature": self.temperature_,
-            "prior": self.prior_.tolist() if hasattr(self, "prior_") else None,
-            "chosen": None if chosen is None else {name: plain_setting(name, value) for name, value in chosen.items()},
-            "selection": getattr(self, "selection_", None),
-        }
-        tensors = self.network_.state_dict()
-        check_finite("model", tensors)
-        write_model(path, tensors, header)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """A classifier that :meth:`save` wrote, on this machine's device.
-
-        It predicts as it did; training goes on with a fresh optimiser.
-        """
-        with open_model(path) as file:
-            saved = Saved.of(file.header, cls._get_param_names())
-            self = cls(**saved.settings)
-            dtype, device = dtype_and_device(saved.fitted["dtype"], self.device)
-            self.seed_, self.state_ = seed_of(self.random_state), {}
-            self.classes_, self.temperature_ = saved.classes, saved.temperature
-            if saved.prior is not None:
-                self.prior_ = saved.prior
-            self._shift()  # a target that cannot be had is said of the file
-            network = outline_model(saved.fitted["model"], saved.input_shape, len(saved.classes), [self.seed_], dtype)
-            tensors = file.read(network.state_dict())
-            check_finite("tensors", tensors)
-        network.load_state_dict(tensors, assign=True)
-        self.network_, self.fitted_ = network.to(device), saved.fitted
-        self.n_features_in_ = prod(saved.input_shape)
-        if len(saved.input_shape) > 1:
-            self.image_shape_, self.image_bytes_ = saved.input_shape, saved.image_bytes
-        if saved.feature_names:
-            self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-        self.label_totals_, self.history_, self.n_iter_ = saved.label_totals, saved.history, len(saved.history)
-        if saved.chosen is not None:
-            self.chosen_, self.selection_ = saved.chosen, saved.selection or []
-        self.belief_, self.transition_, self.weights_ = saved.belief, saved.belief.transition, saved.belief.weights
-        return self
 
     # Settings
 
