@@ -1211,6 +1211,10 @@ def test_what_is_usual_of_strong_training_gives_way_to_what_is_given():
     plain = ComplementaryClassifier("forward")._settled()
     assert (plain.training, plain.lr, plain.weight_decay) == ("plain", 5e-4, 1e-4)
     assert ComplementaryClassifier(model="cnn9")._settled().training == "strong"
+    assert ComplementaryClassifier(model="cnn9")._settled().model == {"name": "cnn9", "dropout": 0.0}
+    told = {"name": "cnn9", "dropout": 0.25}
+    assert ComplementaryClassifier(model=told)._settled().model == told
+    assert ComplementaryClassifier("forward", model="cnn9")._settled().model == "cnn9"
     assert ComplementaryClassifier(model="cnn9", training="plain")._settled().training == "plain"
     assert ComplementaryClassifier("forward", model="cnn9")._settled().training == "plain"
 

@@ -19,7 +19,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from torch import Tensor
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray
-from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
+from wcll.crossfit import FEW_EPOCHS, IMAGE_EPOCHS, IMAGE_ROUNDS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
 from wcll.evaluation import LabelFreeConfusion, checkpoints, complementary_table, label_free_confusion, smoothed
 from wcll.labels import Belief, check_table, to_mask
 from wcll.labels.beliefs import q_in_words
@@ -469,7 +469,9 @@ def _estimated(rest: Pool, tried: Sequence[Tried], given: Given, clock: _Clock) 
         return None
     half = len(rest) // 2
     steps = max(half // given.batch_size, 1)
-    few = min(max(FEW_EPOCHS, ceil(FEW_STEPS / steps)), given.epochs)
+    images = all(family_of(model) is Family.IMAGE for model in given.models)
+    least, rounds = (IMAGE_EPOCHS, min(IMAGE_ROUNDS, given.rounds)) if images else (FEW_EPOCHS, given.rounds)
+    few = min(max(least, ceil(FEW_STEPS / steps)), given.epochs)
     place = int(np.searchsorted(tried[0].epochs, min(ceil(few / 2), tried[0].epochs[-1])))
     able = [one for one in tried if one.rate >= RATE] or tried  # too slow a model finds no Q but the one it was told
     quick = min(able, key=lambda one: float(one.scores[place]))
@@ -489,7 +491,7 @@ def _estimated(rest: Pool, tried: Sequence[Tried], given: Given, clock: _Clock) 
     seeds = np.random.RandomState(given.seed)
     mask = to_mask(rest.labels, given.n_classes)
     try:
-        return cross_fitted(mask, predict, seeds, sample_weight=rest.weight, groups=rest.groups, rounds=given.rounds)
+        return cross_fitted(mask, predict, seeds, sample_weight=rest.weight, groups=rest.groups, rounds=rounds)
     except _OutOfTimeError:
         return None
 

@@ -25,6 +25,7 @@ SEVERAL = 3  #: labels a sample from which on these alone are a start
 FEW_EPOCHS = 12  #: of a cross-fitted model: what it learns late is noise of its own labels
 WARM_UP = 4  #: epochs with popularity's Q before a better one, which told at once may mix up similar classes
 ROUNDS = 8  #: of estimates, each with models that were told the one before
+IMAGE_EPOCHS, IMAGE_ROUNDS = 20, 2  #: of networks for images, which learn more and cost more: one round finds Q
 MOST_NAMED = 2 / 3  #: of the classes that labels rule out on average, above which they decide nearly all by themselves
 SETTLED = 3  #: the last of those that are as good as the best, which are averaged: a single round is noisy
 

@@ -68,7 +68,7 @@ from wcll.training import (
     torch_threads,
     train,
 )
-from wcll.training.recipe import usual
+from wcll.training.recipe import usual, usual_model
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,8 @@ class ComplementaryClassifier(KeptClassifier):
         Adam with L2 decay. None is the paper's 5e-4, 100 epochs and 1e-4; for ``loss="auto"`` the rate is chosen among
         5e-4, 2e-3 and 1e-2, and the number of epochs up to 60, or 1500 steps if that is more (``max_epochs`` says up to
         how many else). For ``training="strong"`` 1e-3, 80 epochs (or 1500 steps) and 0.05, and nothing is chosen among
-        them; ``model`` is then ``cnn9`` without drop-out, if none is given (with drop-out, rare classes are given up).
+        them; ``model`` is then ``cnn9``, if none is given, and without drop-out, unless ``{"name": "cnn9", "dropout":
+        0.25}`` says otherwise (with drop-out, rare classes are given up).
     batch_size : int
     budget : int, optional
         For ``loss="auto"``: about how many run-steps, a step of one model each, all of it may take. None is what ten
@@ -183,7 +184,7 @@ class ComplementaryClassifier(KeptClassifier):
         Print a line every ``verbose`` epochs.
     callbacks : sequence of callables
         Called after every epoch with a :class:`FitEpoch`: its number, loss and seconds, and the classifier as it is
-        then; one that returns True ends training.
+        then; one that returns True ends training, as :class:`wcll.evaluation.EarlyStopping` does.
 
     Attributes
     ----------
@@ -422,6 +423,7 @@ class ComplementaryClassifier(KeptClassifier):
         for name, value in (settings | usual(new.training)).items():
             if getattr(new, name) is None:
                 setattr(new, name, value)
+        new.model = usual_model(new.model, new.training)
         return new
 
     def _learn(

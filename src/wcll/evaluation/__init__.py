@@ -12,8 +12,10 @@ from wcll.evaluation.label_free import (
 from wcll.evaluation.metrics import METRICS, Confusion, check_metric, class_of, metric_title
 from wcll.evaluation.reliability import Reliability, label_free_reliability
 from wcll.evaluation.selection import Choice, checkpoints, select, smoothed, zero_one_risk
+from wcll.evaluation.stopping import EarlyStopping
 
-__all__ = ["METRICS", "AccuracyScorer", "Choice", "Confusion", "Figure", "LabelFreeConfusion", "LogLikelihoodScorer"]
+__all__ = ["METRICS", "AccuracyScorer", "Choice", "Confusion", "EarlyStopping", "Figure", "LabelFreeConfusion"]
+__all__ += ["LogLikelihoodScorer"]
 __all__ += ["Reliability", "label_free_reliability"]
 __all__ += ["accuracy_scorer", "check_metric", "checkpoints", "class_of", "complementary_log_likelihood"]
 __all__ += ["complementary_table", "metric_title"]

@@ -10,7 +10,7 @@ import torch
 
 from wcll.annotators import RATE, transition_with_model
 from wcll.checks import InputTypeError
-from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP
+from wcll.crossfit import FEW_EPOCHS, IMAGE_EPOCHS, IMAGE_ROUNDS, ROUNDS, WARM_UP
 from wcll.estimator import ComplementaryClassifier
 from wcll.labels import to_mask, transition_from_repeated
 from wcll.labels.families import EstimatedTransition
@@ -18,9 +18,6 @@ from wcll.labels.sets import inclusion_shares
 from wcll.models import MODELS, Family
 from wcll.running.containers import View, Weak
 from wcll.suites.trial import Trial
-
-#: Of networks for images, which learn more in an epoch more and cost more a round.
-IMAGE_EPOCHS, IMAGE_ROUNDS = 20, 2
 
 #: Estimates of the data that are in use: runs that share data share what is costly.
 _MADE: WeakKeyDictionary[Weak, dict[object, EstimatedTransition]] = WeakKeyDictionary()
