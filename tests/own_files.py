@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -78,3 +79,23 @@ def write_all(folder: Path, n: int = 240, first: int = 0, stem: str = "train") -
         "npz": folder / f"{stem}.npz",
         "images": place,
     }
+
+
+def write_export(path: Path, files: list[str], ruled_out: list[str]) -> Path:
+    """What an annotation tool would export of images, each with a class that somebody said it is not."""
+    pairs = [*enumerate(zip(files, ruled_out, strict=True))]
+    if path.suffix == ".jsonl":
+        session = {"_view_id": "classification", "_annotator_id": "ann@example.org", "_timestamp": 1772000000}
+        lines = [
+            {"file": file, "label": name, "answer": "reject", "_input_hash": i, **session} for i, (file, name) in pairs
+        ]
+        path.write_text("\n".join(map(json.dumps, lines)))
+        return path
+    tasks = []
+    for i, (file, name) in pairs:
+        choice = {"from_name": "not_this", "to_name": "image", "type": "choices", "value": {"choices": [name]}}
+        who = {"completed_by": {"id": 1, "email": "ann@example.org"}, "created_at": "2026-03-01T09:10:11.123456Z"}
+        done = {"id": i, "result": [choice], "was_cancelled": False, "task": i + 1, **who}
+        tasks.append({"id": i + 1, "data": {"image": f"/data/upload/{file}", "file": file}, "annotations": [done]})
+    path.write_text(json.dumps(tasks))
+    return path

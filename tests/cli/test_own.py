@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from own_files import QUICK, columns, digits, write_all, write_csv
+from own_files import QUICK, columns, digits, write_all, write_csv, write_export
 from wcll.cli.app import run
 from wcll.owndata.folder import FILES, OwnModel
 from wcll.owndata.sources import Roles, read_samples
@@ -34,6 +34,39 @@ def trained(files, tmp_path_factory):
 
 
 FORMS = ("csv", "parquet", "npz", "images")
+TOOLS = ("labelstudio.json", "prodigy.jsonl")
+
+
+@pytest.fixture(scope="module")
+def imported(files, tmp_path_factory):
+    """What an export of each tool becomes, for training and test; and a model of images that is trained on it."""
+    place, found = tmp_path_factory.mktemp("tools"), {}
+    for tool in TOOLS:
+        for stem, (n, first) in (("train", (240, 0)), ("test", (120, 240))):
+            export, labels = place / f"{stem}-{tool}", place / f"{stem}-{tool}.csv"
+            write_export(export, [f"{i}.png" for i in range(n)], digits(n, first)[2])
+            assert run(["labels", "import", str(export), "--item", "file", "-o", str(labels)]) == 0
+            found[tool, stem] = labels
+        words = ["--labels", str(found[tool, "train"]), *QUICK, "--out", str(place / tool)]
+        assert run(["train", str(files["train"]["images"]), *words]) == 0
+        found[tool] = place / tool
+    return found
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_from_an_annotation_tool_to_a_model(tool, files, imported, trained, tmp_path, capsys):
+    """Both say the same of the images as their manifest, and give the same model."""
+    words = ["--item", "item", "--annotator", "annotator"]
+    assert run(["labels", "describe", str(imported[tool, "train"]), *words]) == 0
+    assert "240 samples, 240 labels (1 a sample), 3 classes." in capsys.readouterr().out
+    data, labels = str(files["test"]["images"]), str(imported[tool, "test"])
+    assert run(["predict", str(imported[tool]), data, "-o", str(tmp_path / "out.csv")]) == 0
+    assert run(["predict", str(trained["images"]), data, "-o", str(tmp_path / "manifest.csv")]) == 0
+    assert (tmp_path / "out.csv").read_text() == (tmp_path / "manifest.csv").read_text()
+    capsys.readouterr()
+    assert run(["evaluate", str(imported[tool]), data, "--labels", labels]) == 0
+    assert "From 120 complementary labels" in capsys.readouterr().out
+    assert not [path for path in imported[tool].iterdir() if b"ann@" in path.read_bytes()]  # who labelled is not kept
 
 
 def rows_of(path):
@@ -77,12 +110,22 @@ def test_csv_and_parquet_are_one(files, trained, tmp_path):
     assert (tmp_path / "csv.csv").read_text() == (tmp_path / "parquet.csv").read_text()
 
 
-def test_a_new_process_predicts_the_same(files, trained, tmp_path):
-    data = str(files["test"]["csv"])
-    assert run(["predict", str(trained["csv"]), data, "-o", str(tmp_path / "here.csv")]) == 0
-    words = ["predict", str(trained["csv"]), data, "-o", str(tmp_path / "there.csv")]
-    subprocess.run([sys.executable, "-m", "wcll", *words], check=True, capture_output=True)
-    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
+def test_a_new_process_predicts_the_same(files, trained, imported, tmp_path):
+    """Of models of all six forms of data."""
+    models = {kind: (trained[kind], files["test"][kind]) for kind in FORMS}
+    models |= {tool: (imported[tool], files["test"]["images"]) for tool in TOOLS}
+
+    def commands(where):
+        return [
+            ["predict", str(model), str(data), "-o", str(tmp_path / f"{where}-{kind}.csv")]
+            for kind, (model, data) in models.items()
+        ]
+
+    assert [run(words) for words in commands("here")] == [0] * 6
+    script = f"from wcll.cli.app import run; raise SystemExit(max(map(run, {commands('there')!r})))"
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    for kind in models:
+        assert (tmp_path / f"here-{kind}.csv").read_bytes() == (tmp_path / f"there-{kind}.csv").read_bytes()
 
 
 def test_labels_of_the_same_files_are_described(files, capsys):
