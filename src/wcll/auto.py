@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import count, islice
 from math import ceil
 from time import monotonic
 from typing import Any
@@ -43,6 +43,7 @@ FOLDS = 5  #: parts of the samples, each predicted by models that have not seen 
 SHORT = 3  #: candidates at most that are trained for all of them
 OUT = 2.0  #: standard errors behind the best on the first at which a candidate is not among these
 MOST_HELD_OUT = 20_000  #: samples in all folds
+QUIET = 10.0  #: seconds after which it is said again what is being done
 OTHERS = ("uniform", "inverse-size")  #: families that are tried where labels contradict popularity
 FURTHER = 2  #: times the best epoch there, up to which they are trained
 LEAST = 25  #: samples, of fewer of which none are held out, and nothing is chosen
@@ -242,7 +243,7 @@ def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
     Weight decay is not among the candidates: 1e-3 costs 8 points on the digits, 1e-2 27, and none at all makes no
     difference to 1e-4 (``benchmarks/results/ingredients.txt``).
     """
-    clock = _Clock(given.max_time)
+    clock = _Clock(given.max_time, say)
     (rows, part), *further = split(pool, given.seed)
     rest, first = pool.take(rows), _Judge(pool.take(part), given.n_classes, given.classes)
     told = EARLY if given.transition is None else given.transition
@@ -370,10 +371,17 @@ class _OutOfTimeError(Exception):
 
 
 class _Clock:
-    """Says when it is time to come to an end."""
+    """Says when it is time to come to an end, and from time to time what is being done."""
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float | None, say: Say) -> None:
         self.end = None if seconds is None else monotonic() + seconds
+        self.say, self.said = say, monotonic()
+
+    def doing(self, what: str) -> None:
+        """Say so, unless something was said a short time ago."""
+        if monotonic() - self.said >= QUIET:
+            self.said = monotonic()
+            self.say(what)
 
     @property
     def over(self) -> bool:
@@ -389,11 +397,14 @@ def _candidates(
     for model, rates in _stacks(given):
         looked_at, kept = given.looked_at, list[FloatArray]()
         engine = _engine(rest, model, rates, belief, given, epochs, given.warm_up, given.seed)
-        held = engine.prepare(judge.held.x)
+        held, trying = engine.prepare(judge.held.x), f"trying {_words(model)}"
 
-        def look(engine: Engine, held: Tensor = held, at: Sequence[int] = looked_at, kept: Any = kept) -> bool:
+        def look(
+            engine: Engine, held: Tensor = held, at: Any = looked_at, kept: Any = kept, trying: str = trying
+        ) -> bool:
             if engine.epoch in at:
                 kept.append(engine.predict(0, held).double().cpu().numpy())
+            clock.doing(f"{trying}, epoch {engine.epoch} of {epochs}")
             return clock.over and bool(kept)
 
         train(engine, epochs, [look])
@@ -416,7 +427,8 @@ def _on_further(
     last = min(given.epochs, FURTHER * max(one.epochs[one.best] for one in short))
     found: dict[Tried, list[Tried]] = {one: [] for one in short}
     parts: list[IntArray] = []
-    for rows, part in folds:
+    for number, (rows, part) in enumerate(folds, 2):
+        clock.doing(f"fold {number} of {len(folds) + 1}")
         rest, judge = pool.take(rows), _Judge(pool.take(part), given.n_classes, given.classes)
         runs: dict[Tried, Tried] = {}
         for model in given.models:
@@ -478,10 +490,12 @@ def _estimated(rest: Pool, tried: Sequence[Tried], given: Given, clock: _Clock) 
     together = family_of(quick.model) is not Family.OWN  # several rates, as their mean is steadier
     rates = [one.rate for one in able if one.model is quick.model] if together else [quick.rate]
     warm_up = given.warm_up_of(half, given.batch_size, few)
+    numbers = count(1)
 
     def predict(matrix: FloatArray, inside: IntArray, part: IntArray, seed: int) -> FloatArray:
         told = Belief.given(matrix, _totals(rest, given.n_classes))
         engine = _engine(rest.take(inside), quick.model, rates, told, given, few, warm_up, seed)
+        clock.doing(f"estimating how labels are chosen, model {next(numbers)}")
         train(engine, few, [lambda engine: clock.over])
         if clock.over:
             raise _OutOfTimeError
@@ -534,4 +548,8 @@ def _totals(pool: Pool, n_classes: int) -> FloatArray:
 
 
 def _name(tried: Tried) -> str:
-    return f"{tried.model if isinstance(tried.model, str) else 'model'} at {tried.rate:g}"
+    return f"{_words(tried.model)} at {tried.rate:g}"
+
+
+def _words(model: ModelChoice) -> str:
+    return model if isinstance(model, str) else str(model["name"]) if isinstance(model, dict) else "model"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -69,6 +70,8 @@ from wcll.training import (
     train,
 )
 from wcll.training.recipe import usual, usual_model
+
+LOG = logging.getLogger("wcll")
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,7 @@ class ComplementaryClassifier(KeptClassifier):
     warm_start : bool
         Go on from the last fit instead of starting anew.
     verbose : int
-        Print a line every ``verbose`` epochs.
+        Print a line every ``verbose`` epochs, and what ``loss="auto"`` is doing; if 0, the logger "wcll" is told that.
     callbacks : sequence of callables
         Called after every epoch with a :class:`FitEpoch`: its number, loss and seconds, and the classifier as it is
         then; one that returns True ends training, as :class:`wcll.evaluation.EarlyStopping` does.
@@ -387,7 +390,7 @@ class ComplementaryClassifier(KeptClassifier):
         pool = auto.Pool(x, samples.labels.values, samples.weight, check_groups(groups, len(x)))
         small = all(family_of(model).small for model in given.models)
         with torch_threads(1 if small else None):
-            found = auto.choose(pool, given, print if self.verbose else lambda line: None)
+            found = auto.choose(pool, given, print if self.verbose else LOG.info)
         told = copy.copy(self)
         told.random_state, told.chosen_ = seed, {"loss": auto.LOSS, "training": new.training, **found.settings}
         told.selection_, told.estimate_ = found.table(), found.estimate

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from own_files import QUICK, columns, digits, write_all, write_csv, write_export
+from wcll import auto
 from wcll.cli.app import run
 from wcll.owndata.folder import FILES, OwnModel
 from wcll.owndata.sources import Roles, read_samples
@@ -167,6 +168,16 @@ def test_several_labels_in_every_way(tmp_path, capsys):
     assert "From 80 complementary labels" in shown
     assert "of samples with several labels one is drawn" in said
     assert "trained on these very data" in said
+
+
+def test_what_is_being_chosen_is_told_from_time_to_time(files, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(auto, "QUIET", 0.0)
+    words = ["--loss", "auto", "--model", "linear", "--budget", "400", "--out", str(tmp_path / "m")]
+    assert run(["train", str(files["train"]["npz"]), *words]) == 0
+    said = capsys.readouterr().err
+    for line in ("trying linear, epoch 1 of", "estimating how labels are chosen, model 1", "fold 2 of 5"):
+        assert f"wcll: {line}" in said
+    assert "Traceback" not in said
 
 
 def test_groups_and_named_losses(tmp_path, capsys):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -101,7 +103,7 @@ def learn(
         _announce(kept, resume, at, say)
     fitted = new if model is None else model
     fitted.callbacks = [] if kept is None else [kept]
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, _told_of_choices(say):
         warnings.simplefilter("always")
         fitted.fit(x, y, groups=None if samples.groups is None else np.array(samples.groups))
     fitted.callbacks = new.callbacks = []
@@ -144,6 +146,21 @@ def _doing(settings: Settings) -> str:
     if settings.loss != AUTO:
         return f"fitting {settings.loss}"
     return "choosing by labels that models have not seen" + ("" if settings.max_time else " (--max-time 60s limits it)")
+
+
+@contextmanager
+def _told_of_choices(say: Say) -> Iterator[None]:
+    """Within it, what the classifier tells of its choices is said, too."""
+    handler, log = logging.Handler(logging.INFO), logging.getLogger("wcll")
+    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign]
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.removeHandler(handler)
 
 
 def _announce(kept: Unfinished, resume: bool, at: int, say: Say) -> None:
