@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: demo test torture lint bench docs clean
+.PHONY: demo test torture lint bench pages docs clean
 
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -37,8 +37,18 @@ bench: .venv/developing
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/store.py
 
-docs: .venv/developing
+pages: .venv/developing  # the parts of README and docs that are made from results and code
 	$(BIN)/python docs/generate.py
 
+.venv/documenting: .venv/developing
+	$(PIP) -e '.[docs]'
+	touch $@
+
+docs: .venv/documenting  # the site: docs/_build/html/index.html; nothing is fetched, warnings are errors
+	$(BIN)/python docs/generate.py --check
+	$(BIN)/pytest -n $(WORKERS) -q README.md docs/causes.md docs/quickstart.md docs/guide
+	$(BIN)/python -m sphinx -q -n -W --keep-going docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
 clean:
-	rm -rf .venv
+	rm -rf .venv docs/_build docs/api docs/gallery

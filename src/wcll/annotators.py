@@ -50,7 +50,7 @@ def transition_with_model(
     ----------
     X : array of shape (n, d), table, sparse matrix, or images
     ybar : complementary labels
-        As for :meth:`ComplementaryClassifier.fit`; several labels a sample tell Q much better than one.
+        As for :meth:`wcll.ComplementaryClassifier.fit`; several labels a sample tell Q much better than one.
     estimator : ComplementaryClassifier, optional
         What is trained, with a loss that takes Q; if None, ``forward`` at a rate of 2e-3 for 12 epochs, of which the
         first four are told popularity's Q (``warm_up``). Few epochs are better: what is learnt late is noise of the

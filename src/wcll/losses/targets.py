@@ -46,7 +46,7 @@ class Targets:
     def beside(
         ybar: Tensor, n_classes: int, sample_weight: Tensor | None = None, mass: float = 1.0, *, wait: bool
     ) -> Targets:
-        """:meth:`of`, which does not ``wait`` for a GPU, if asked not to; see :func:`require`."""
+        """:meth:`of`, which does not ``wait`` for a GPU, if asked not to; see ``require``."""
         if not isinstance(ybar, Tensor):
             raise InputTypeError("ybar", "a tensor of class indices or a boolean mask", type(ybar).__name__)
         if dense("ybar", ybar).ndim == 0:

@@ -1,0 +1,74 @@
+"""How the site is built: ``make docs``. Nothing is fetched, neither here nor by a reader's browser."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+import wcll  # noqa: E402
+
+project, author, copyright = "wcll", "the authors of wcll", "the authors of wcll, BSD 3-clause"
+version = release = wcll.__version__
+
+extensions = ["mathml", "docstrings", "myst_parser"]
+extensions += ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build", "_ext", "gallery/**/*.ipynb", "gallery/**/*.py"]
+templates_path = ["_templates"]
+suppress_warnings = ["toc.empty_glob"]  # pages that are made, such as those of the gallery, may not be there
+nitpicky = True
+nitpick_ignore_regex = [("py:class", r"(?!wcll).*"), ("py:.*", r"wcll\.report\.choose\..*|_.*")]  # not public here
+nitpick_ignore = [("py:obj", "wcll.results.Row")]  # loaded when it is asked for
+
+# Text
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+
+# Reference
+add_module_names = False
+autodoc_default_options = {
+    "members": True,
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",  # scikit-learn's own
+}
+autodoc_member_order = "bysource"
+autosummary_ignore_module_all = False
+autodoc_typehints = "none"  # docstrings say what an argument is
+napoleon_google_docstring = False
+napoleon_use_param = napoleon_use_rtype = False
+
+# Examples: pages of their own, where there are any
+if any((HERE.parent / "examples").glob("*.py")):
+    extensions.append("sphinx_gallery.gen_gallery")
+    sphinx_gallery_conf = {
+        "examples_dirs": "../examples",
+        "gallery_dirs": "gallery",
+        "filename_pattern": r"\.py$",
+        "image_scrapers": ("matplotlib",),
+        "abort_on_example_error": True,
+        "download_all_examples": False,
+        "remove_config_comments": True,
+        "show_signature": False,
+        "show_memory": False,
+        "min_reported_time": 60,
+        "within_subsection_order": "FileNameSortKey",
+    }
+
+# Looks
+html_theme = "pydata_sphinx_theme"
+html_title = "wcll"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_copy_source = html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "wcll"},
+    "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 6,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_toc_level": 2,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
