@@ -1,6 +1,6 @@
-"""Write the generated parts of the documentation: methods, the demonstration, the paper's numbers and its bounds.
+"""Write the generated parts of the documentation: methods, settings, the demonstration, the paper's numbers and bounds.
 
-    python docs/generate.py
+    python docs/generate.py        (make pages)
 
 The demonstration's figures are those of ``docs/demo.json``, which ``wcll demo --json > docs/demo.json`` makes; the
 paper's come from ``results/paper``, which ``wcll paper all`` and ``wcll paper search`` make with ``--results``.
@@ -23,6 +23,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from settings_page import settings_page
+
 from wcll.cli.methods import markdown, method_rows
 from wcll.paper.beyond import beyond_figures, read_beyond, render_beyond
 from wcll.paper.claims import judge_all
@@ -42,6 +44,20 @@ from wcll.theory.counterexample import literal_deviation
 from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, World
 
 ROOT = Path(__file__).parents[1]
+METHODS = """# Methods
+
+`needs` must be given, `uses` may be; the estimator derives all of it from the labels. `several`: whether the loss is
+defined for several labels a sample. `link`: what makes outputs of logits; only softmax gives class probabilities.
+`wcll methods --json` has every field of the registry, [which method when](guide/which-method.md) says what to take.
+
+{table}
+```{{toctree}}
+:glob:
+:hidden:
+
+methods/*
+```
+"""
 
 
 def replace_part(text: str, name: str, content: str) -> str:
@@ -157,16 +173,18 @@ def pages() -> dict[Path, str]:
     """Every file with generated parts, and what it should say."""
     table = markdown(method_rows())
     found, beyond = read_reproduction(ROOT / "results" / "paper"), read_beyond(ROOT / "results" / "beyond")
-    readme = replace_part((ROOT / "README.md").read_text(), "methods", table)
-    readme = replace_part(readme, "paper", paper_table(found))
     return {
-        ROOT / "README.md": replace_part(readme, "demo", demo_table()),
+        ROOT / "README.md": replace_part((ROOT / "README.md").read_text(), "demo", demo_table()),
+        ROOT / "docs" / "results.md": replace_part(
+            (ROOT / "docs" / "results.md").read_text(), "paper", paper_table(found)
+        ),
         ROOT / "docs" / "reproduction.md": render_report(found, ".md"),
         **{ROOT / "docs" / "figures" / name: text for name, text in figure_files(found).items()},
         ROOT / "docs" / "beyond.md": render_beyond(beyond, found.images, annotators()),
         **{ROOT / "docs" / "figures" / name: text for name, text in beyond_figures(beyond).items()},
         **bounds_pages(),
-        ROOT / "docs" / "methods.md": f"# Methods\n\n`wcll methods --json` has every field of the registry.\n\n{table}",
+        ROOT / "docs" / "methods.md": METHODS.format(table=table),
+        ROOT / "docs" / "guide" / "settings.md": settings_page(),
     }
 
 

@@ -11,11 +11,15 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from packaging.requirements import Requirement
 
 import wcll
+from wcll.evaluation.confusion import Verdict
+from wcll.labels.alarms import State
+from wcll.report.demo_page import NEXT
 
 SOURCE = Path(wcll.__file__).parent
 ROOT = SOURCE.parents[1]
@@ -231,6 +235,56 @@ def test_generated_documentation_is_up_to_date():
         [sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stdout
+
+
+PLAYBOOK = ROOT / "docs" / "guide" / "playbook.md"
+#: Functions whose lines others warn with, and what these call them.
+MAKE_WARNINGS = {"check_counts", "check_table", "doubts", "corrected_twice", "_contradicted", "_beyond_its_column"}
+MADE_ELSEWHERE = {"line", "found.warning"}
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    """Pieces of text of three words or more in a piece of code, docstrings aside."""
+    docstrings = {id(one.body[0].value) for one in ast.walk(node) if isinstance(one, ast.FunctionDef) and isinstance(one.body[0], ast.Expr)}  # fmt: skip
+    for one in ast.walk(node):
+        if isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in docstrings:
+            yield from (piece for piece in one.value.split("; ") if len(piece.split()) >= 3)
+
+
+def warned(function: ast.FunctionDef) -> Iterator[str]:
+    """What a function says in the warnings that it gives itself."""
+    local = {ast.unparse(one.targets[0]): one.value for one in ast.walk(function) if isinstance(one, ast.Assign)}
+    for call in ast.walk(function):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "warnings.warn":
+            message = ast.unparse(call.args[0])
+            found = list(texts(local.get(message, call.args[0])))
+            assert found or message in MADE_ELSEWHERE, f"where do the lines of warn({message}) come from?"
+            yield from found
+
+
+def every_warning() -> Iterator[str]:
+    for path in modules:
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                yield from texts(function) if function.name in MAKE_WARNINGS else warned(function)
+
+
+@pytest.mark.skipif(not PLAYBOOK.exists(), reason="the documentation is not beside the package")
+def test_the_playbook_has_every_warning_and_verdict():
+    page = " ".join(PLAYBOOK.read_text().split())
+    lines = {line.strip(" ,:;") for line in every_warning()}
+    assert "training diverged: the loss is not finite" in lines
+    assert [line for line in sorted(lines) if line not in page] == []
+    for verdict in (*get_args(Verdict), *get_args(State)):
+        assert f'### "{verdict}"' in PLAYBOOK.read_text(), f"{verdict} has no place in the playbook"
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the documentation is not beside the package")
+def test_the_first_screen_shows_what_the_demonstration_ends_with():
+    """Its lines are run by the demonstration's tests."""
+    readme = (ROOT / "README.md").read_text()
+    assert f"```python\n{NEXT}\n```" in readme
+    assert len(readme.splitlines()) <= 120
 
 
 @pytest.mark.parametrize("room", ["report", "paper"])

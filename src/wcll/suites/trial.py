@@ -34,8 +34,11 @@ class Trial:
     So a field that is added later with the default None leaves the keys of earlier results as they are.
     """
 
+    #: A data set by its name, or the path of an .npz or .parquet file or of a folder of images.
     dataset: str = setting(Role.DATA, read.text)
+    #: What is trained: a loss, "auto", or an ordinary one as the limit.
     loss: str = setting(Role.OWN, read.loss)
+    #: The learning rate; "auto" chooses its own.
     lr: Any = setting(Role.OWN, read.positive, tunable=True)  # a number, but for loss = "auto", which has none
     seed: int = setting(Role.DATA, read.natural)
     #: Keep these classes, in this order.
@@ -48,11 +51,13 @@ class Trial:
     folds: int | None = setting(Role.DATA, read.folds, None)
     #: Images are reduced to so many pixels a side, by averaging blocks of pixels.
     pixels: int | None = setting(Role.DATA, read.whole, None)
+    #: How the class sizes differ: some classes p times rarer, by powers, half and half, or shares.
     imbalance: str = setting(Role.DATA, read.one_of(*read.IMBALANCES), "none")
     #: The ratio of majority to minority.
     p: float | None = setting(Role.DATA, read.ratio, None)
     #: Of each class, for imbalance = "shares".
     shares: tuple[float, ...] | None = setting(Role.DATA, read.shares, None)
+    #: The rare classes.
     minority: tuple[int, ...] | None = setting(Role.DATA, read.class_list, None)
     #: Samples of a majority class (default: as many as there are).
     n_majority: int | None = setting(Role.DATA, read.whole, None)
@@ -70,6 +75,7 @@ class Trial:
     pairs: int | None = setting(Role.DATA, read.whole, None)
     #: Held-out samples for selection, as a share of the training set.
     validation: float = setting(Role.DATA, read.share, 1 / 9)
+    #: Samples are repeated or left out until labels (or, for comparison, true classes) are balanced.
     resample: str | None = setting(Role.DATA, read.one_of(*read.RESAMPLINGS), None, nullable=True)
     loss_options: Options = setting(Role.OWN, default=())
     loss_revision: int = setting(Role.OWN, default=1)
@@ -79,20 +85,28 @@ class Trial:
     warm_up: int | None = setting(Role.OWN, read.whole, None, tunable=True, nullable=True)
     #: How strongly it is kept from giving up classes meanwhile (default: not at all).
     balance: float | None = setting(Role.OWN, read.from_zero, None, tunable=True, nullable=True)
+    #: Class weights: "auto" are those that the loss comes with.
     weights: str | None = setting(Role.OWN, read.one_of("auto", *WEIGHTINGS), "auto", tunable=True, nullable=True)
     #: Where the weights' pi comes from.
     pi: str = setting(Role.OWN, read.one_of(*PI_SOURCES), "recovered", tunable=True)
+    #: Added to pi for weights = "wcll-bias".
     bias: float | None = setting(Role.OWN, read.any_number, None, tunable=True)
+    #: Of weights = "effective-number".
     beta: float | None = setting(Role.OWN, read.share, None, tunable=True)
     #: The Q that selection is told: one for all runs, or each run's own, which its loss is told.
     judge: str = setting(Role.DATA, read.one_of(*read.BELIEFS, "own"), "uniform")
+    #: What is fitted, with its options.
     model: str = setting(Role.SHARED, read.model, "linear", tunable=True)
     model_options: Options = setting(Role.SHARED, default=())
     #: The recipe's, unless it is given here.
     optimiser: str = setting(Role.SHARED, read.one_of(*OPTIMISERS), "adam")
+    #: L2 decay, or that of AdamW.
     weight_decay: float = setting(Role.SHARED, read.from_zero, 1e-4, tunable=True)
+    #: Samples a step.
     batch_size: int = setting(Role.SHARED, read.whole, 256, tunable=True)
+    #: How long all runs train.
     epochs: int = setting(Role.SHARED, read.whole, 100)
+    #: Of parameters and features.
     dtype: str = setting(Role.SHARED, read.one_of(*read.DTYPES), "float32", tunable=True)
     #: Whether models are looked at after every epoch, or at the checkpoints, where they are compared, only.
     evaluate: str | None = setting(Role.SHARED, read.evaluate, None)
