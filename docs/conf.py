@@ -19,6 +19,7 @@ extensions += ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napol
 exclude_patterns = ["_build", "_ext", "gallery/**/*.ipynb", "gallery/**/*.py"]
 templates_path = ["_templates"]
 nitpicky = True
+smartquotes = False  # what the library says stands as it says it
 nitpick_ignore_regex = [("py:class", r"(?!wcll).*"), ("py:.*", r"wcll\.report\.choose\..*|_.*")]  # not public here
 nitpick_ignore = [("py:obj", "wcll.results.Row")]  # loaded when it is asked for
 
@@ -65,7 +66,7 @@ html_copy_source = html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "wcll"},
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_toc_level": 2,

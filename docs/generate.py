@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from picture import picture
 from settings_page import settings_page
 
 from wcll.cli.methods import markdown, method_rows
@@ -185,6 +186,8 @@ def pages() -> dict[Path, str]:
         **bounds_pages(),
         ROOT / "docs" / "methods.md": METHODS.format(table=table),
         ROOT / "docs" / "guide" / "settings.md": settings_page(),
+        ROOT / "docs" / "figures" / "complementary.svg": picture(),
+        ROOT / "docs" / "figures" / "complementary-narrow.svg": picture(below=True),
     }
 
 
