@@ -66,6 +66,7 @@ html_copy_source = html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "wcll"},
     "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
     "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -13,11 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from browser import look_at, needs_browser
 from small import SMALL
 from wcll.checks import InputError
+from wcll.cli.output import Screen
+from wcll.cli.suites import print_table
 from wcll.evaluation import select
 from wcll.report.cells import Cell, compared, holm, paired_p_value
 from wcll.report.choose import choose
+from wcll.report.finding import finding
 from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import build_table, told_notes
@@ -233,6 +237,71 @@ def test_page_is_self_contained(rows):
     assert "url(" not in page
     assert page.count("<svg") == 2 * (3 * len(SUITE.rows) + 1)
     assert "fit no class shares under uniform labels" in page  # these made-up labels have no Q
+
+
+NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+
+
+def named(rows):
+    """The same rows, of data whose classes have names."""
+    data = {"fingerprint": "f", "official": False, "classes": NAMES}
+    return {
+        key: Row(key, row.config, row.metrics, row.history, {**row.provenance, "data": data})
+        for key, row in rows.items()
+    }
+
+
+def test_the_page_names_classes_what_was_chosen_and_what_is_rare(rows):
+    page = suite_page(SUITE, named(rows), SEEDS, "wcll run small")
+    assert page.count("<td>rare</td>") == 1  # both columns have the same sizes, and one table
+    assert "fewer training samples than the mean, 57." in page
+    assert re.search(r'<th scope="row">airplane</th><td>30</td><td>1</td><td>40</td><td>rare</td>', page)
+    assert "recall of each class, airplane" in page
+    assert re.search(r"0\.01; epochs? \d+", page)
+    assert re.search(r'<p class="found">\w+ has the highest accuracy of 3 methods', page)
+    assert "airplane" not in suite_page(SUITE, rows, SEEDS, "wcll run small")  # runs of before names were kept
+
+
+@needs_browser
+def test_a_page_of_many_columns_is_not_cut_off(rows, tmp_path):
+    wide = "".join(f'[[columns]]\ntitle = "a column, number {i}"\nbatch_size = {i + 1}\n\n' for i in range(9))
+    suite = parse_suite(SMALL.split("[[columns]]")[0] + wide + "[[rows]]" + SMALL.split("[[rows]]", 1)[1], "wide")
+    rng = np.random.default_rng(0)
+    page = tmp_path / "page.html"
+    page.write_text(suite_page(suite, named({t.key: made(t, 0.5, rng) for t in suite.all_trials([0])}), [0], "x"))
+    seen = look_at(page, 1300, False, tmp_path)
+    assert seen["overflow"] <= 0
+    assert seen["cells"] <= 1300
+
+
+@pytest.mark.parametrize("most", [1, 3, 4, 18])
+def test_wide_tables_are_split_by_metric(table, most):
+    parts = table.split(most)
+    assert all(len(part.heads) <= most for part in parts)
+    assert len(parts) == (1 if len(table.heads) <= most else 2 * -(-2 // most))
+    assert sorted(head for part in parts for head in part.heads) == sorted(table.heads)
+    for part in parts:
+        assert len(parts) == 1 or len({metric for _, metric in part.heads}) == 1
+        for line in part.lines:
+            assert line.cells == tuple(table.cell(line.title, *head) for head in part.heads)
+    assert len({part.title for part in parts}) == len(parts)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_figure_is_wrapped_on_a_terminal(table, width, monkeypatch, capsys):
+    monkeypatch.setattr("wcll.cli.suites.console", lambda: Screen(width=width, highlight=False, markup=False))
+    print_table(table)
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= width
+    assert all(cell.text() in shown for line in table.lines for cell in line.cells)
+
+
+def test_the_finding_without_a_default(table):
+    said = finding(SUITE, table)
+    best = max((line for line in table.lines if not line.limit), key=lambda line: line.cells[0].mean)
+    assert said.startswith(f"{best.title} has the highest accuracy of 3 methods")
+    assert said.endswith("points more.")
+    assert finding(SUITE, build_table(SUITE, SUITE.tables[0], {}, SEEDS)) == ""
 
 
 def with_held_out(rows, table):

@@ -82,6 +82,7 @@ BROKEN = [
     *(("provenance.data.fingerprint", value) for value in (GONE, [], 3, None)),
     *(("provenance.data.official", value) for value in (GONE, "yes", None, 2)),
     *(("provenance.data.stamp", value) for value in ([], 3, None)),
+    *(("provenance.data.classes", value) for value in ("cat", 3, None, [1, 2], ["cat", None])),
     *(("provenance.seconds", value) for value in (GONE, "long", None, -1, True, float("nan"), float("inf"), 10**400)),
     *(("provenance.device", value) for value in ([], {}, 3, None, "\ud800")),
     *(("provenance.threads", value) for value in ([], "x", -1, 0.5)),

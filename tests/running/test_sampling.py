@@ -405,3 +405,8 @@ def test_a_class_without_samples_and_a_singular_judge_are_said_before_training(d
         make_task(trial(n_majority=None), hollow)
     with pytest.raises(InputError, match="transition: expected an invertible matrix"):
         make_task(trial(labels="uniform", noise=0.1, judge="true"), digits)
+
+
+def test_runs_keep_the_names_of_their_classes():
+    data = make_task(trial(classes=[3, 5], minority=[0]), load_dataset("digits")).data
+    assert data["classes"] == ["3", "5"]

@@ -14,7 +14,8 @@ from wcll.atomic import check_target
 from wcll.cli.output import console, progress_bar, write_file
 from wcll.cli.suites import SEEDS, print_table
 from wcll.datasets import load_dataset
-from wcll.report.demo_page import Example, demo_page, finding
+from wcll.report.demo_page import Example, demo_page
+from wcll.report.finding import finding
 from wcll.report.formats import to_dict
 from wcll.report.tables import build_table
 from wcll.running.run import run

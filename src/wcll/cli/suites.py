@@ -151,11 +151,22 @@ def print_tables(suite: Suite, rows: dict[str, Row], seeds: Sequence[int]) -> No
 
 
 def print_table(table: Table) -> None:
-    """A table of results on the terminal."""
-    heads = [f"{head} %" for head in table.head_texts()]
-    rows = ([Text(line.title + line.mark), *map(shown, line.cells)] for line in table.lines)
-    tabular = grid(["method", *heads], rows, right=heads, title=Text(table.title))
-    console().print(tabular, Text(caption(table), style="dim"), "", sep="\n")
+    """A table of results on the terminal, in as many parts as it takes for no figure to be wrapped."""
+    screen = console()
+    for part in table.split(columns_that_fit(table, screen.width)):
+        heads = [f"{head} %" for head in part.head_texts()]
+        rows = ([Text(line.title + line.mark), *map(shown, line.cells)] for line in part.lines)
+        screen.print(grid(["method", *heads], rows, right=heads, title=Text(part.title)), "", sep="\n")
+    screen.print(Text(caption(table), style="dim"), "", sep="\n")
+
+
+def columns_that_fit(table: Table, width: int) -> int:
+    """How many columns of figures stand beside the methods in so many characters, none of their words broken."""
+    methods = max((len(line.title + line.mark) for line in table.lines), default=0)
+    words = [word for head in table.head_texts() for word in head.split()]
+    texts = [cell.text() for line in table.lines for cell in line.cells]
+    widest = max(map(len, (*words, *texts)), default=0)
+    return max(1, (width - max(methods, len("method"))) // (widest + 2))
 
 
 def shown(cell: Cell) -> Text:

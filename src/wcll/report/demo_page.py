@@ -13,7 +13,6 @@ import numpy as np
 from wcll.checks import FloatArray
 from wcll.report.render import render
 from wcll.report.suite_page import page_parts
-from wcll.report.tables import Line, Table, build_table
 from wcll.results.row import Row
 from wcll.suites.suite import Suite
 
@@ -43,41 +42,7 @@ def demo_page(
     suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], command: str, examples: Sequence[Example]
 ) -> str:
     """The page of a suite, with what newcomers need around it."""
-    found = finding(suite, build_table(suite, suite.tables[0], rows, seeds))
-    return render("demo.html", **page_parts(suite, rows, seeds, command), found=found, examples=examples, next=NEXT)
-
-
-def finding(suite: Suite, table: Table) -> str:
-    """In one sentence: what is reached where nothing is told, beside the best of the others and what limits them."""
-    autos = [row.title for row in suite.rows if suite.candidates(suite.columns[0], row, 0)[0].auto]
-    own = [line for line in table.lines if line.title in autos and line.cells[0].values]
-    if not own:
-        return ""
-    mean, rest = own[0].cells[0].mean, [line for line in table.lines if line is not own[0] and line.cells[0].values]
-    rivals, limits = ([line for line in rest if line.limit == limit] for limit in (False, True))
-    parts = []
-    if rivals:
-        best = max(rivals, key=lambda line: line.cells[0].mean)
-        said = _beside(mean, best.cells[0].mean, f"the best of the other methods ({_named(suite, best)})")
-        unsure = best.cells[0].undecided or own[0].cells[0].undecided
-        parts.append(said + (", which may be chance," if unsure else ""))
-    parts += [_beside(mean, line.cells[0].mean, line.title) for line in limits[:1]]
-    told = f"Without a true label, and told nothing but “not this”, {own[0].title} reaches {100 * mean:.1f} % "
-    return told + table.head_texts()[0] + (f": {' and '.join(parts)}." if parts else ".")
-
-
-def _beside(mean: float, other: float, whom: str) -> str:
-    points = round(100 * mean, 1) - round(100 * other, 1)  # as they are shown
-    if abs(points) < 0.05:
-        return f"as much as {whom}"
-    return f"{abs(points):.1f} points {'above' if points > 0 else 'below'} {whom}"
-
-
-def _named(suite: Suite, line: Line) -> str:
-    """A method, and what it is told that others must find out."""
-    (row,) = (row for row in suite.rows if row.title == line.title)
-    told = suite.candidates(suite.columns[0], row, 0)[0].told
-    return line.title + (f", told {' and '.join(told)}" if told else "")
+    return render("demo.html", **page_parts(suite, rows, seeds, command), examples=examples, next=NEXT)
 
 
 def png(pixels: np.ndarray) -> bytes:

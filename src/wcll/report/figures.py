@@ -15,8 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 30, 8, 8, 20
 MOST_TICKS = 12  # class names beside a confusion table
 PANEL = 340  # the width of a figure with names of classes
 LONGEST = 14  # characters of such a name
-NAMES = 108  # room for one at the left, on a phone as well
-BELOW = 4.6  # how far down a character of a slanted name reaches, on a phone
+LETTER = 5.4  # the width of one, about
 
 
 def _x(share: float) -> float:
@@ -42,7 +41,7 @@ def _band(runs: FloatArray) -> tuple[FloatArray, str]:
 
 def _draw(figure: str, **values: Any) -> str:
     """Fill the template of a figure; its lines become one."""
-    size = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT, "top": TOP}
+    size = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT, "top": TOP, "room": 0}
     text = render(f"{figure}.svg", **{**size, "x": _x, "y": _y, "points": _points, **values})
     return "".join(line.strip() for line in text.splitlines())
 
@@ -75,14 +74,27 @@ def line_panel(title: str, values: Sequence[float]) -> str:
 
 def bar_panel(title: str, values: Sequence[float], names: Sequence[str], highlight: Sequence[int]) -> str:
     """One bar a class, some of them marked."""
-    return _draw("bars", title=title, bars=list(zip(names, values, strict=True)), highlight=highlight)
+    room = _slant(names)
+    bars = list(zip(names, map(_short, names), values, strict=True))
+    return _draw("bars", title=title, bars=bars, highlight=highlight, room=room)
 
 
 def confusion_panel(title: str, shares: FloatArray, names: Sequence[str]) -> str:
     """Rows are true classes, columns predictions, each row of shares summing to 1; darker is more."""
-    side, cells = (WIDTH - LEFT - RIGHT) / len(shares), np.argwhere(shares >= 0.005)
-    ticks = names if len(shares) <= MOST_TICKS else ()
-    return _draw("confusion", title=title, shares=shares, names=names, side=side, cells=cells, ticks=ticks)
+    cells, ticks = np.argwhere(shares >= 0.005), list(map(_short, names)) if len(shares) <= MOST_TICKS else []
+    room = _slant(ticks)
+    left = max(LEFT, 10 + round(LETTER * max(map(len, ticks), default=0)))
+    side = (WIDTH - left - RIGHT) / len(shares)
+    return _draw(
+        "confusion", title=title, shares=shares, names=names, side=side, cells=cells, ticks=ticks, room=room, left=left
+    )
+
+
+def _slant(names: Sequence[str]) -> int:
+    """How much further down names reach that stand slanted, as they would not fit beside each other; else 0."""
+    longest = max((len(_short(name)) for name in names), default=0)
+    fit = LETTER * (longest + 1) * len(names) <= WIDTH - LEFT - RIGHT
+    return 0 if fit or longest <= 2 else round(0.64 * LETTER * longest) + 4
 
 
 def share_panel(title: str, shares: Sequence[float], names: Sequence[str], limit: float, *, marked: bool = True) -> str:

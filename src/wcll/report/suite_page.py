@@ -11,16 +11,19 @@ import numpy as np
 
 from wcll.checks import FloatArray
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
+from wcll.losses.chosen import AUTO
 from wcll.report.cells import Cell
 from wcll.report.choose import Picked
 from wcll.report.figures import bar_panel, confusion_panel, curve_group, curve_panel
+from wcll.report.finding import finding
 from wcll.report.formats import caption
 from wcll.report.render import render
-from wcll.report.tables import Picks, build_table, pick_all
+from wcll.report.tables import Picks, Table, build_table, in_parts, pick_all
 from wcll.results.row import Row
 from wcll.suites.suite import Suite
 
 MOST_CLASSES = 30  #: beyond, bars and confusion tables are too small to read
+MOST_COLUMNS = 7  #: of figures beside each other: more are shown as several tables
 
 
 def suite_page(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], command: str) -> str:
@@ -36,8 +39,12 @@ def page_parts(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], comm
     estimates = _estimates(picks)
     return {
         "title": suite.title,
+        "found": finding(suite, tables[0]),
         "about": suite.about.strip(),
-        "tables": [(table, table.head_texts(), caption(table)) for table in tables],
+        "tables": [_parts(table) for table in tables],
+        "chosen": _chosen(suite, picks),
+        "tried": ", ".join(suite.grid),
+        "classes": _classes(suite, picks),
         "columns": [_column(suite, i, picks) for i in range(len(suite.columns))],
         "panel_caption": tables[0].notes[0],
         "estimates": [_estimate_line(*where, found) for where, found in estimates.items()],
@@ -45,6 +52,52 @@ def page_parts(suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], comm
         "checked": _checked([one for found in estimates.values() for _, one in found]),
         "made": _made(suite, shown, seeds, command),
     }
+
+
+def _parts(table: Table) -> dict[str, Any]:
+    """A table, in parts that fit beside each other, and what is to be said of all of them."""
+    parts = table.split(MOST_COLUMNS)
+    return {"parts": [(part, part.head_texts()) for part in parts], "caption": caption(table)}
+
+
+def _chosen(suite: Suite, picks: Picks[Row]) -> list[dict[str, Any]]:
+    """Which values of the grid and which epoch every cell shows, in parts that fit beside each other."""
+    parts = []
+    for titles in in_parts([column.title for column in suite.columns], MOST_COLUMNS - 2):
+        lines = [(row.title, [_choice(suite, picks[row.title, title]) for title in titles]) for row in suite.rows]
+        parts.append({"heads": titles, "lines": lines})
+    return parts
+
+
+def _choice(suite: Suite, cell: Mapping[int, Picked[Row]]) -> str:
+    """In words, over all trials of a cell; those that differ are counted."""
+    shown = list(cell.values())
+    if not shown or shown[0].run.config["loss"] == AUTO:
+        return "chosen by itself" if shown else "-"
+    parts = []
+    for key in suite.grid:
+        values = Counter(_plain(picked.run.config.get(key, "-")) for picked in shown)
+        parts.append(
+            ", ".join(f"{value} ({n})" if values[value] < len(shown) else value for value, n in values.items())
+        )
+    first, last = min(picked.epoch for picked in shown), max(picked.epoch for picked in shown)
+    return "; ".join([*parts, f"epoch {first}" if first == last else f"epochs {first} to {last}"])
+
+
+def _classes(suite: Suite, picks: Picks[Row]) -> list[dict[str, Any]]:
+    """How many samples and labels of each class there are in the first trial; columns that agree go together."""
+    found: dict[str, dict[str, Any]] = {}
+    for column in suite.columns:
+        shown = [picked.run for row in suite.rows for picked in picks[row.title, column.title].values()]
+        if not shown or len(shown[0].class_names) > MOST_CLASSES:
+            continue
+        run = shown[0]
+        sizes, rare = run.history["sizes"], run.rare
+        each = zip(run.class_names, sizes, run.history["train_labels"], run.history["test_sizes"], strict=True)
+        lines = [(*line, k in rare) for k, line in enumerate(each)]
+        same = found.setdefault(str(lines), {"titles": [], "lines": lines, "mean": f"{np.mean(sizes):.0f}"})
+        same["titles"].append(column.title)
+    return list(found.values())
 
 
 def _column(suite: Suite, index: int, picks: Picks[Row]) -> dict[str, Any]:
@@ -61,9 +114,7 @@ def _column(suite: Suite, index: int, picks: Picks[Row]) -> dict[str, Any]:
 def _panels(name: str, cell: list[Picked[Row]], curves: FloatArray | None, group: str) -> dict[str, str]:
     tables = np.stack([_confusion(picked) for picked in cell]).mean(axis=0)
     recall = np.diag(tables)
-    names = [str(k) for k in range(len(recall))]
-    sizes = np.array(cell[0].run.history["sizes"])
-    rare = [int(k) for k in np.flatnonzero(sizes < sizes.mean())]
+    names, rare = cell[0].run.class_names, cell[0].run.rare
     readable = len(recall) <= MOST_CLASSES
     return {
         "title": name,
@@ -132,7 +183,8 @@ def _counted(words: Iterable[str]) -> str:
 def _estimate(picked: Picked[Row]) -> LabelFreeConfusion:
     table = picked.run.history["held_out"][_nearest(picked)]
     draws = 1000 if len(table) <= 20 else 200  # many classes take long
-    return label_free_confusion(table, picked.run.judge, draws=draws)
+    names = picked.run.provenance["data"].get("classes")
+    return label_free_confusion(table, picked.run.judge, draws=draws, classes=names)
 
 
 def _spread(values: Iterable[float]) -> str:

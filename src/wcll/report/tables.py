@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
+from typing import TypeVar
 
 from wcll.evaluation import metric_title
 from wcll.report.cells import DIVERGED, SIGNIFICANCE, UNDECIDED, Cell, compared
@@ -13,6 +15,7 @@ from wcll.results.row import Row
 from wcll.suites.suite import Axis, Suite, TableSpec
 from wcll.suites.trial import FACTS, Trial
 
+T = TypeVar("T")
 BY_RISK = "†"  #: marks methods without class probabilities, which are selected by the 0-1 risk
 TRUTH = "‡"  #: marks methods whose training sees true labels
 
@@ -65,6 +68,35 @@ class Table:
             ", ".join(([column] if many_columns else []) + ([metric_title(metric)] if many_metrics else []))
             for column, metric in self.heads
         ]
+
+    def split(self, most: int) -> list[Table]:
+        """The same as tables of at most so many columns of figures: one a metric, and of many columns one part each."""
+        if len(self.heads) <= most:
+            return [self]
+        parts = []
+        for metric in dict.fromkeys(metric for _, metric in self.heads):
+            places = [i for i, head in enumerate(self.heads) if head[1] == metric]
+            groups = in_parts(places, most)
+            for number, group in enumerate(groups, 1):
+                part = f" ({number} of {len(groups)})" if len(groups) > 1 else ""
+                parts.append(self._part(group, f"{self.title}: {metric_title(metric)}{part}"))
+        return parts
+
+    def _part(self, places: Sequence[int], title: str) -> Table:
+        """Some of its columns."""
+        lines = (replace(line, cells=tuple(line.cells[i] for i in places)) for line in self.lines)
+        heads = tuple(self.heads[i] for i in places)
+        return replace(self, title=title, heads=heads, lines=tuple(lines))
+
+
+def in_parts(values: Sequence[T], most: int) -> list[Sequence[T]]:
+    """Values in order, in as few parts of at most so many as it takes, these about alike.
+
+    >>> in_parts("abcdefghi", 7)
+    ['abcde', 'fghi']
+    """
+    each = ceil(len(values) / ceil(len(values) / most)) if values else 1
+    return [values[i : i + each] for i in range(0, len(values), each)]
 
 
 Picks = dict[tuple[str, str], dict[int, Picked[R]]]  #: (row title, column title) -> seed -> what is shown

@@ -96,7 +96,10 @@ def _check_data(data: Any) -> None:
     if not isinstance(data, dict):
         raise InputError("provenance.data", "a table", type(data).__name__)
     for name, value in {"fingerprint": None, "stamp": "", **data}.items():
-        if name in ("fingerprint", "stamp") or not isinstance(value, int | float):
+        if name == "classes":
+            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+                raise InputError("provenance.data.classes", "a list of names", _short(value))
+        elif name in ("fingerprint", "stamp") or not isinstance(value, int | float):
             _text(f"provenance.data.{name}", value)
     if not isinstance(data.get("official"), bool):
         raise InputError("provenance.data.official", "true or false", _short(data.get("official")))

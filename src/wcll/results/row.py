@@ -34,6 +34,18 @@ class Row:
         return len(self.history["correct"])
 
     @property
+    def class_names(self) -> list[str]:
+        """The names of its classes, or their numbers, for data of many classes or runs of earlier versions."""
+        numbers = [str(k) for k in range(len(self.history["sizes"]))]
+        names: list[str] = self.provenance["data"].get("classes", numbers)
+        return names if len(names) == len(numbers) else numbers
+
+    @property
+    def rare(self) -> list[int]:
+        """The classes of which training has fewer samples than of the mean class."""
+        return [int(k) for k in np.flatnonzero(_rare(np.array(self.history["sizes"])))]
+
+    @property
     def looked_at(self) -> list[int]:
         """The epochs after which test and held-out samples were looked at, counted from 1."""
         return [epoch for epoch, correct in enumerate(self.history["correct"], 1) if correct is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -59,7 +60,7 @@ class Task:
     judge: Belief | None  #: what selection believes of the held-out labels; None: what each run does
     declared: Declared
     scale: float  #: samples are kept as stored; divided by this they are numbers from 0 to 1 (for images)
-    data: dict[str, str | bool]  #: which data: fingerprint, official or not
+    data: dict[str, Any]  #: which data: fingerprint, official or not, names of classes
 
     @property
     def n_classes(self) -> int:

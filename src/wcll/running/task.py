@@ -22,6 +22,7 @@ from wcll.streams import stream
 from wcll.suites.trial import Trial
 
 Estimate = Callable[[Trial], EstimatedTransition]
+MOST_NAMED = 100  #: classes whose names every run keeps, for pages that show them
 
 
 def make_task(trial: Trial, dataset: Dataset) -> Task:
@@ -46,7 +47,12 @@ def make_task(trial: Trial, dataset: Dataset) -> Task:
         judge=_judge(trial, draw),
         declared=Declared(draw.sizes, draw.transition, _of_pairs(trial, draw)),
         scale=dataset.scale,
-        data={"fingerprint": dataset.fingerprint, "official": dataset.official, "stamp": dataset.stamp},
+        data={
+            "fingerprint": dataset.fingerprint,
+            "official": dataset.official,
+            "stamp": dataset.stamp,
+            **({"classes": list(dataset.classes)} if len(dataset.classes) <= MOST_NAMED else {}),
+        },
     )
 
 
