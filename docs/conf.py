@@ -17,7 +17,9 @@ version = release = wcll.__version__
 extensions = ["mathml", "docstrings", "myst_parser"]
 extensions += ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "_ext", "gallery/**/*.ipynb", "gallery/**/*.py"]
+exclude_patterns += ["sg_execution_times.rst", "gallery/sg_execution_times.rst"]  # these load scripts of other hosts
 templates_path = ["_templates"]
+highlight_language = "none"  # blocks that name no language are commands
 nitpicky = True
 smartquotes = False  # what the library says stands as it says it
 nitpick_ignore_regex = [("py:class", r"(?!wcll).*"), ("py:.*", r"wcll\.report\.choose\..*|_.*")]  # not public here
@@ -45,7 +47,7 @@ if any((HERE.parent / "examples").glob("*.py")):
     sphinx_gallery_conf = {
         "examples_dirs": "../examples",
         "gallery_dirs": "gallery",
-        "filename_pattern": r"\.py$",
+        "filename_pattern": r"/plot_",  # others are shown, and not run
         "image_scrapers": ("matplotlib",),
         "abort_on_example_error": True,
         "download_all_examples": False,
@@ -84,10 +86,20 @@ MADE = {
 }
 
 
-def _leave_out(app: Any, page: str, source: list[str]) -> None:
+def _as_shown(app: Any, page: str, source: list[str]) -> None:
+    """Without pages that are not there, and without the empty line that ends doctests."""
     missing = {entry for entry, files in MADE.items() if not any(HERE.glob(files))}
-    source[0] = "\n".join(line for line in source[0].split("\n") if line not in missing)
+    lines: list[str] = []
+    inside = False
+    for line in source[0].split("\n"):
+        if line.startswith("```"):
+            if inside and lines[-1] == "":
+                lines.pop()
+            inside = not inside
+        if line not in missing:
+            lines.append(line)
+    source[0] = "\n".join(lines)
 
 
 def setup(app: Any) -> None:
-    app.connect("source-read", _leave_out)
+    app.connect("source-read", _as_shown)

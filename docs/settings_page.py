@@ -122,7 +122,7 @@ def _parts() -> Iterator[str]:
         "[[tables]]": f"`title`, `metrics` ({metrics} or `recall_K` of class K), `select` "
         f"({', '.join(f'`{name}`' for name in SELECTIONS)}), `at` (values of the grid that are fixed)",
     }
-    yield from ("## The other parts of a file", "", "| part | |", "|---|---|")
+    yield from ("## The other parts of a file", "", "| part | what it is |", "|---|---|")
     yield from (f"| `{part}` | {about} |" for part, about in rows.items())
     yield from ("", f"Suites of the package: {', '.join(f'`{name}`' for name in sorted(packaged_suites()))}.")
 
