@@ -21,7 +21,7 @@ exclude_patterns += ["sg_execution_times.rst", "gallery/sg_execution_times.rst"]
 templates_path = ["_templates"]
 highlight_language = "none"  # blocks that name no language are commands
 nitpicky = True
-smartquotes = False  # what the library says stands as it says it
+smartquotes_action = "De"  # dashes only: what the library says in quotes stands as it says it
 nitpick_ignore_regex = [("py:class", r"(?!wcll).*"), ("py:.*", r"wcll\.report\.choose\..*|_.*")]  # not public here
 nitpick_ignore = [("py:obj", "wcll.results.Row")]  # loaded when it is asked for
 

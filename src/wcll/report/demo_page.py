@@ -20,7 +20,7 @@ NEXT = """\
 from wcll import ComplementaryClassifier
 
 model = ComplementaryClassifier().fit(X, not_y)  # for every row of X, a class that it is not
-print(model.report())                            # what was chosen, why, and how good it seems
+print(model.report())  # what was chosen, why, and how good it seems
 predicted = model.predict(X_new)"""
 
 
