@@ -114,7 +114,8 @@ def test_rows_hold_what_the_predictions_were(digits):
     logits = (task.valid.x.double() / task.scale).flatten(1) @ weight.T + bias
     expected = complementary_log_likelihood(task.valid.ybar, logits.softmax(-1).numpy(), task.judge.transition)
     assert (row.history["log_likelihood"][-1], row.history["log_likelihood_se"][-1]) == pytest.approx(expected)
-    assert row.provenance["data"] == {"fingerprint": digits.fingerprint, "official": True, "stamp": ""}
+    data = {"fingerprint": digits.fingerprint, "official": True, "stamp": "", "classes": list("0123456789")}
+    assert row.provenance["data"] == data
     assert row.provenance["seconds"] > 0
 
 

@@ -206,11 +206,11 @@ def test_a_byte_order_mark_and_a_folder(tmp_path, capsys):
     assert "which is a folder" in capsys.readouterr().err
 
 
-def test_the_readmes_suite_reads():
-    readme = Path(wcll.__file__).parents[2] / "README.md"
-    if not readme.exists():
+def test_the_guides_suite_reads():
+    guide = Path(wcll.__file__).parents[2] / "docs" / "guide" / "suites.md"
+    if not guide.exists():
         pytest.skip("the documentation is not beside the package")
-    suite = parse_suite(re.search(r"```toml\n(.*?)```", readme.read_text(), re.S)[1], "readme")
+    suite = parse_suite(re.search(r"```toml\n(.*?)```", guide.read_text(), re.S)[1], "guide")
     assert [axis.title for axis in (*suite.rows, *suite.columns)] == [
         "wcll",
         "WCLL, mean absolute error",

@@ -153,10 +153,12 @@ def print_tables(suite: Suite, rows: dict[str, Row], seeds: Sequence[int]) -> No
 def print_table(table: Table) -> None:
     """A table of results on the terminal, in as many parts as it takes for no figure to be wrapped."""
     screen = console()
-    for part in table.split(columns_that_fit(table, screen.width)):
+    parts = table.split(columns_that_fit(table, screen.width))
+    for part in parts:
         heads = [f"{head} %" for head in part.head_texts()]
         rows = ([Text(line.title + line.mark), *map(shown, line.cells)] for line in part.lines)
-        screen.print(grid(["method", *heads], rows, right=heads, title=Text(part.title)), "", sep="\n")
+        tabular = grid(["method", *heads], rows, right=heads, title=Text(part.title))
+        screen.print(tabular, *([""] if len(parts) > 1 else []), sep="\n")
     screen.print(Text(caption(table), style="dim"), "", sep="\n")
 
 

@@ -71,7 +71,7 @@ def _counts(health: LabelHealth) -> Section:
     if health.check is None:
         lines.append(f"Not checked against uniform labels: more than {MOST_CLASSES} classes.")
     else:
-        lines.append(f"Uniform labels {'are ' if health.check.contradicted else ''}{health.check}.")
+        lines.append(f"Uniform labels: {health.check}.")
     if health.never:
         named = ", ".join(health.never[:10]) + (f" and {len(health.never) - 10} more" if health.never[10:] else "")
         lines.append(f"Never a label: {named}.")
