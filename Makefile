@@ -51,4 +51,4 @@ docs: .venv/documenting  # the site: docs/_build/html/index.html; nothing is fet
 	$(BIN)/python docs/check_links.py docs/_build/html
 
 clean:
-	rm -rf .venv docs/_build docs/api docs/gallery
+	rm -rf .venv docs/_build docs/api docs/gallery docs/methods

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+sys.path[:0] = [str(HERE), str(HERE / "_ext"), str(HERE.parent / "src")]
+
+import method_pages  # noqa: E402
 
 import wcll  # noqa: E402
 
@@ -79,15 +81,13 @@ html_theme_options = {
 
 
 #: Pages that are made by other means, and may not be there: lists of pages then go without them.
-MADE = {
-    "gallery/index": "gallery/index.rst",
-    "how-many-labels": "guide/how-many-labels.md",
-    "methods/*": "methods/*.md",
-}
+MADE = {"gallery/index": "gallery/index.rst"}
 
 
 def _as_shown(app: Any, page: str, source: list[str]) -> None:
-    """Without pages that are not there, and without the empty line that ends doctests."""
+    """Without pages that are not there, and without the empty line that ends doctests; methods lead to their pages."""
+    if page == "methods":
+        source[0] = method_pages.index()
     missing = {entry for entry, files in MADE.items() if not any(HERE.glob(files))}
     lines: list[str] = []
     inside = False
@@ -102,4 +102,5 @@ def _as_shown(app: Any, page: str, source: list[str]) -> None:
 
 
 def setup(app: Any) -> None:
+    method_pages.write_pages(HERE)
     app.connect("source-read", _as_shown)

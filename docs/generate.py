@@ -23,10 +23,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import label_needs_page
+import method_pages
 from picture import picture
 from settings_page import settings_page
 
-from wcll.cli.methods import markdown, method_rows
 from wcll.paper.beyond import beyond_figures, read_beyond, render_beyond
 from wcll.paper.claims import judge_all
 from wcll.paper.page import count_verdicts, figure_files, headline, render_report
@@ -45,20 +46,6 @@ from wcll.theory.counterexample import literal_deviation
 from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, World
 
 ROOT = Path(__file__).parents[1]
-METHODS = """# Methods
-
-`needs` must be given, `uses` may be; the estimator derives all of it from the labels. `several`: whether the loss is
-defined for several labels a sample. `link`: what makes outputs of logits; only softmax gives class probabilities.
-`wcll methods --json` has every field of the registry, [which method when](guide/which-method.md) says what to take.
-
-{table}
-```{{toctree}}
-:glob:
-:hidden:
-
-methods/*
-```
-"""
 
 
 def replace_part(text: str, name: str, content: str) -> str:
@@ -172,7 +159,6 @@ def annotators() -> Part:
 
 def pages() -> dict[Path, str]:
     """Every file with generated parts, and what it should say."""
-    table = markdown(method_rows())
     found, beyond = read_reproduction(ROOT / "results" / "paper"), read_beyond(ROOT / "results" / "beyond")
     return {
         ROOT / "README.md": replace_part((ROOT / "README.md").read_text(), "demo", demo_table()),
@@ -184,7 +170,8 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "beyond.md": render_beyond(beyond, found.images, annotators()),
         **{ROOT / "docs" / "figures" / name: text for name, text in beyond_figures(beyond).items()},
         **bounds_pages(),
-        ROOT / "docs" / "methods.md": METHODS.format(table=table),
+        ROOT / "docs" / "methods.md": method_pages.index(linked=False),
+        **label_needs_page.pages(),
         ROOT / "docs" / "guide" / "settings.md": settings_page(),
         ROOT / "docs" / "figures" / "complementary.svg": picture(),
         ROOT / "docs" / "figures" / "complementary-narrow.svg": picture(below=True),

@@ -2,7 +2,8 @@
 
     python docs/method_pages.py FOLDER
 
-writes ``methods.md``, ``methods/NAME.md`` and their figures there; the build of the site does it in ``docs``.
+writes ``methods/NAME.md`` and their figures there; the build of the site does it in ``docs``, and links the table of
+``docs/methods.md`` to them.
 """
 
 from __future__ import annotations
@@ -320,26 +321,22 @@ def published(paper: str) -> str:
     return said[1] if said else "-"
 
 
-def index() -> str:
-    """The table of all losses, and where their pages are."""
-    rows = [
-        {**row, "name": f"[{row['name']}](methods/{row['name']}.md)", "published": published(row["paper"])}
-        for row in method_rows()
-    ]
+def index(*, linked: bool = True) -> str:
+    """The table of all losses; ``linked``, where their pages are beside it, with links to them."""
+    rows = [{**row, "published": published(row["paper"])} for row in method_rows()]
+    if linked:
+        rows = [{**row, "name": f"[{row['name']}](methods/{row['name']}.md)"} for row in rows]
+    pages = [f"{spec.title} <methods/{name}>" for name, spec in LOSSES.items()]
     lines = [
         "# Methods",
         "",
         "Every loss of `wcll.losses.LOSSES`. *Needs* and *uses* are what it takes beside outputs and labels; *several* "
         "says whether it is defined for several labels a sample; *link* is how outputs become probabilities. "
-        "`wcll methods --json` has every field, the page of a loss its formula and paper.",
+        "`wcll methods --json` has every field, the page of a loss in the site its formula and paper, and "
+        "[which method when](guide/which-method.md) says what to take.",
         "",
-        markdown(rows, INDEX_COLUMNS),
-        "```{toctree}",
-        ":hidden:",
-        "",
-        *(f"{spec.title} <methods/{name}>" for name, spec in LOSSES.items()),
-        "```",
-        "",
+        markdown(rows, INDEX_COLUMNS) if linked else markdown(rows),
+        *(["```{toctree}", ":hidden:", "", *pages, "```", ""] if linked else []),
     ]
     return "\n".join(lines)
 
@@ -347,7 +344,7 @@ def index() -> str:
 def method_pages(found: Reproduction | None = None) -> dict[str, str]:
     """Every page and figure by its path below the folder of pages."""
     found = found or read_reproduction(ROOT / "results" / "paper")
-    pages = {"methods.md": index()}
+    pages: dict[str, str] = {}
     for name, spec in LOSSES.items():
         below = {f"{name}.md": page(spec, found), **figure_files(spec)}
         pages |= {f"methods/{path}": text for path, text in below.items()}

@@ -16,6 +16,8 @@ MOST_TICKS = 12  # class names beside a confusion table
 PANEL = 340  # the width of a figure with names of classes
 LONGEST = 14  # characters of such a name
 LETTER = 5.4  # the width of one, about
+NAMES = 108  # room for one at the left, on a phone as well
+BELOW = 4.6  # how far down a character of a slanted name reaches, on a phone
 
 
 def _x(share: float) -> float:
