@@ -33,9 +33,9 @@ myst_heading_anchors = 4
 
 # Reference
 add_module_names = False
-autodoc_default_options = {
+autodoc_default_options = {  # without what is scikit-learn's own
     "members": True,
-    "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",  # scikit-learn's own
+    "exclude-members": "get_metadata_routing, set_fit_request, set_partial_fit_request, set_score_request",
 }
 autodoc_member_order = "bysource"
 autosummary_ignore_module_all = False
