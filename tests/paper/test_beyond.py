@@ -72,7 +72,7 @@ def test_the_page_has_every_setting_that_was_run():
     page = render_beyond(found, reproduced)
     for name in SETTINGS:
         for line in lines(found[name], reproduced) if name in found else ():
-            assert f"| {line.setting} | {line.printed.text()} |" in page
+            assert f"| {line.setting} | {line.printed.text()} (" in page
             assert f"{line.gain:+.1f}" in page
     for name in BEYOND:
         assert (f"`{name}`" in page) == (name not in found)

@@ -28,6 +28,7 @@ OURS, LIMIT = "ours", "ordinary labels"
 PLAIN = "forward, Q from counts"  #: the row of the reproduction that "ours" is, trained as in the paper
 TOTAL = " / total"  #: how the paper's table 7 calls accuracy
 TESTED = {"cifar10": 5000, "tiny-imagenet": 250, "ddsm": 300}  #: images of a trial's test set
+TITLE = "Beyond the paper"
 FIGURE = "beyond.svg"
 
 
@@ -95,7 +96,7 @@ def in_reach(settings: Sequence[Mapping[str, Any]]) -> str:
     best = "the best number that the paper prints for any method"
     words = f"On CIFAR-10 {min(ahead):+.1f} to {max(ahead):+.1f} points from {best}"
     for one in settings[1:]:
-        words += f"; {one['title'].partition(': ')[2]} {one['gain']:+.1f} on average"
+        words += f"; {one['title']} {one['gain']:+.1f} on average"
     least = min(len(line.ours.values) for one in settings for line in one["lines"])
     return f"{words}. Every setting was run {'once' if least == 1 else f'{least} times'} or more."
 
@@ -122,7 +123,7 @@ def _about(part: Part, found: list[Line]) -> dict[str, Any]:
     level = fmean(line.ours.mean for line in found)
     plain = {len(line.plain.values) for line in found if line.plain is not None}
     return {
-        "title": part.suite.title,
+        "title": _heading(part),
         "dataset": part.suite.settings["dataset"],
         "lines": found,
         "gain": fmean(line.gain for line in found),
@@ -147,7 +148,7 @@ def methods_table(part: Part, settings: Part, reproduced: Mapping[str, Part]) ->
         rows.append(texts)
     head = ["", *(f"{column}, {how}" for column in part.columns for how in ("plain", "strong"))]
     note = f"Accuracy in percent, {title}; ours: last epoch. {_n(part)}. {part.suite.about}"
-    return {"title": part.suite.title, "head": head, "rows": rows, "note": note, "made": part.made}
+    return {"title": _heading(part), "head": head, "rows": rows, "note": note, "made": part.made}
 
 
 def options_table(part: Part) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def options_table(part: Part) -> dict[str, Any]:
         rows.append([method, _text(cell), change, _text(recall)])
     head = ["", "accuracy", "change", "recall of rare classes"]
     note = f"In percent, {column}, {title}. {_n(part)}; change: paired, mean and its standard error. {part.suite.about}"
-    return {"title": part.suite.title, "head": head, "rows": rows, "note": note, "made": part.made}
+    return {"title": _heading(part), "head": head, "rows": rows, "note": note, "made": part.made}
 
 
 def _table(part: Part) -> dict[str, Any]:
@@ -171,7 +172,13 @@ def _table(part: Part) -> dict[str, Any]:
     title = part.suite.tables[-1].title
     rows = [[show_name(method), *map(_text, part.cells(title, method))] for method in part.methods]
     note = f"Accuracy in percent, {title}. {_n(part)}. {part.suite.about}"
-    return {"title": part.suite.title, "head": ["", *part.columns], "rows": rows, "note": note, "made": part.made}
+    return {"title": _heading(part), "head": ["", *part.columns], "rows": rows, "note": note, "made": part.made}
+
+
+def _heading(part: Part) -> str:
+    """A suite's title without that of the page."""
+    title = part.suite.title.removeprefix(f"{TITLE}: ")
+    return title[0].upper() + title[1:]
 
 
 def _n(part: Part) -> str:
