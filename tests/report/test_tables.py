@@ -24,7 +24,7 @@ from wcll.report.choose import choose
 from wcll.report.finding import finding
 from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
-from wcll.report.tables import build_table, told_notes
+from wcll.report.tables import Line, Table, build_table, told_notes
 from wcll.results import Row
 from wcll.suites import parse_suite
 
@@ -302,6 +302,17 @@ def test_the_finding_without_a_default(table):
     assert said.startswith(f"{best.title} has the highest accuracy of 3 methods")
     assert said.endswith("points more.")
     assert finding(SUITE, build_table(SUITE, SUITE.tables[0], {}, SEEDS)) == ""
+
+
+def test_the_finding_where_no_one_is_ahead():
+    """Two columns, won by two methods: both are named."""
+    figures = {"a": (0.7, 0.4), "b": (0.6, 0.5)}
+    cells = {name: tuple(Cell({0: value}, ()) for value in values) for name, values in figures.items()}
+    marked = zip(*(compared([cells[name][i] for name in figures]) for i in (0, 1)), strict=True)
+    lines = [Line(name, "", tuple(own)) for name, own in zip(figures, marked, strict=True)]
+    heads = (("p = 2", "accuracy"), ("p = 5", "accuracy"))
+    said = finding(SUITE, Table("t", "last", heads, tuple(lines), 1, ()))
+    assert said == "No one method is ahead: the highest accuracy has a for p = 2 (70.0 %), b for p = 5 (50.0 %)."
 
 
 def with_held_out(rows, table):

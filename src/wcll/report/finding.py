@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from wcll.evaluation import metric_title
 from wcll.report.tables import Line, Table
 from wcll.suites.suite import Suite
+
+MOST_NAMED = 4  #: columns that a sentence can hold
 
 
 def finding(suite: Suite, table: Table) -> str:
@@ -39,7 +41,10 @@ def _of_best(table: Table) -> str:
     ahead = Counter(line.title for line in rivals for i in places if line.cells[i].best)
     if len(rivals) < 2 or not ahead:
         return ""
-    own = max(rivals, key=lambda line: ahead[line.title])
+    leaders = [line for line in rivals if ahead[line.title] == max(ahead.values())]
+    if len(leaders) > 1:
+        return _undecided(table, leaders, places, metric)
+    (own,) = leaders
     won = [i for i in places if own.cells[i].best]
     figures = sorted({f"{100 * own.cells[i].mean:.1f}" for i in (min(won, key=_mean(own)), max(won, key=_mean(own)))})
     where = f" in {len(won)} of {len(places)} columns" if len(places) > 1 else ""
@@ -52,6 +57,16 @@ def _of_best(table: Table) -> str:
         span = " to ".join(sorted({f"{point:.1f}" for point in (min(points), max(points))}, key=float))
         said += f"; {limits[0].title} has {span} points more"
     return said + "."
+
+
+def _undecided(table: Table, leaders: Sequence[Line], places: Sequence[int], metric: str) -> str:
+    """Several are ahead in equally many columns: which, if they are few."""
+    won = [(line, i) for line in leaders for i in places if line.cells[i].best]
+    if len(won) > MOST_NAMED:
+        names = ", ".join(line.title for line in leaders)
+        return f"No one method is ahead: {names} have the highest {metric_title(metric)} in equally many columns."
+    each = [f"{line.title} for {table.heads[i][0]} ({100 * line.cells[i].mean:.1f} %)" for line, i in won]
+    return f"No one method is ahead: the highest {metric_title(metric)} has {', '.join(each)}."
 
 
 def _mean(line: Line) -> Callable[[int], float]:
