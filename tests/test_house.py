@@ -38,6 +38,7 @@ ORDER = [
         "fitted",
         "keeping",
         "estimator",
+        "export",
         "annotators",
         "datasets",
         "suites",
@@ -123,7 +124,7 @@ def imports(body: list[ast.stmt], inside: bool = False) -> Iterator[tuple[str, b
 @needs_project
 @every_module
 def test_what_is_imported_is_declared(path):
-    optional = declared("images") | declared("parquet")
+    optional = declared("images") | declared("parquet") | declared("onnx")
     for module, inside in imports(ast.parse(path.read_text()).body):
         if module not in sys.stdlib_module_names | {"wcll"}:
             allowed, found = declared() | (optional if inside else set()), distributions(module)
