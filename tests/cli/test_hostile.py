@@ -20,6 +20,7 @@ from typer.main import get_group
 
 from wcll.cli.app import COMMANDS, run
 from wcll.errors import InputError
+from wcll.export import Checked
 from wcll.running.run import run as train_now
 from wcll.suites import load_suite
 from wcll.theory.counterexample import Counterexample
@@ -35,7 +36,7 @@ NAMES = ("", " ", "..", "../x", "~nosuchuser/x", "x" * 5000, "a\nb", "\x1b[31mre
 FILES = ("folder", "pipe", "garbage", "nosuch/x.svg", "garbage/x.json", "pipe.toml")
 SILLY = (*NUMBERS, *NAMES, *FILES)
 DEVICES = ("/dev/null", "/dev/zero")  #: only for what is read: whoever may write everywhere could replace them
-READ = ("suite", "labels", "file", "transition", "data", "folder", "model")
+READ = ("suite", "labels", "file", "transition", "data", "folder", "model", "check")
 
 #: What makes a command valid, and quick; names end as their values must.
 VALID = {
@@ -48,6 +49,7 @@ VALID = {
     "train": ["labels.csv", "--not-label", "label", "--loss", "log", "--epochs", "1", "--out", "model", "--force"],
     "predict": ["kept", "labels.csv", "-o", "out.csv"],
     "evaluate": ["kept", "labels.csv", "--not-label", "label"],
+    "export": ["kept", "--onnx", "out.onnx"],
     "labels describe": ["labels.csv", "--not-label", "label"],
     "labels import": ["export.jsonl", "-o", "out.csv"],
     "results export": ["rows.json"],
@@ -153,6 +155,7 @@ def place(tmp_path, monkeypatch, request):
     monkeypatch.setattr("wcll.cli.paper.search.search_trials", lambda *_: [])
     monkeypatch.setattr("wcll.cli.bound.simulation.simulate", measured)
     monkeypatch.setattr("wcll.cli.bound.orthogonal.measure", lambda world, seeds, progress: ORTHOGONAL)
+    monkeypatch.setattr("wcll.cli.export.to_onnx", lambda *_, **more: Checked(1, more["tolerance"]))
     monkeypatch.setattr("wcll.cli.data.download_dataset", refused)
     if request.param == "results":
         assert run(["run", "tiny.toml"]) == 0
@@ -177,7 +180,9 @@ def refused(*_: object) -> None:
 
 
 #: What is there before a command is tried.
-NEEDS = dict.fromkeys(("run", "report", "results"), "results") | dict.fromkeys(("predict", "evaluate"), "model")
+NEEDS = dict.fromkeys(("run", "report", "results"), "results") | dict.fromkeys(
+    ("predict", "evaluate", "export"), "model"
+)
 
 
 @pytest.mark.parametrize(("place", "words", "parameter"), [

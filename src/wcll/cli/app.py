@@ -24,6 +24,7 @@ COMMANDS = {
     "train": ("wcll.cli.train:train", "Learn a model from your own table, arrays or images."),
     "predict": ("wcll.cli.predict:predict", "Predict classes with a model that train wrote."),
     "evaluate": ("wcll.cli.evaluate:evaluate", "Say how good such a model is, without true labels or with them."),
+    "export": ("wcll.cli.export:export", "Write such a model to an ONNX file, checked against torch."),
     "methods": ("wcll.cli.methods:methods", "List the losses: what each needs, and its paper."),
     "simulate": ("wcll.cli.simulate:simulate", "Turn ordinary labels into complementary ones."),
     "labels": ("wcll.cli.labels:app", "Say what complementary labels in a file tell of themselves."),

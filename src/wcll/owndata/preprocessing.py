@@ -63,8 +63,7 @@ class Preprocessing:
         if not self.kinds:
             expected = f"arrays of {self.width} features" if self.width else "images"
             raise InputError("data", f"{expected}, as in training", "a table")
-        self._check_columns(features)
-        numbers, texts = self._numbers(features), self._texts(features)
+        numbers, texts = self.columns(features)
         for step in self.steps:
             numbers = step.transform(numbers)
         if self.encoder is None:
@@ -74,6 +73,11 @@ class Preprocessing:
         wide = sum(map(len, self.encoder.categories_)) + numbers.shape[1]
         check_memory("data", f"{len(texts)} rows of {wide} numbers", 3 * 4 * wide * len(texts))
         return np.hstack([numbers.astype(np.float32), self.encoder.transform(texts)])
+
+    def columns(self, features: Mapping[str, Column]) -> tuple[FloatArray, NDArray[Any]]:
+        """Columns of numbers and dates, NaN where a value is missing, and those of text, before any transformer."""
+        self._check_columns(features)
+        return self._numbers(features), self._texts(features)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and names, for JSON."""
@@ -133,7 +137,7 @@ class Preprocessing:
 
     def _check_columns(self, features: Mapping[str, Column]) -> None:
         if missing := [name for name in self.kinds if name not in features]:
-            path = next(iter(features.values())).path
+            path = next((column.path for column in features.values()), "data")  # none may be left
             raise InputError(
                 str(path), f"the columns of training, {some_names(list(self.kinds))}", f"no {missing[0]!r}"
             )

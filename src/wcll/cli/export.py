@@ -1,0 +1,41 @@
+"""``wcll export``: a model that ``wcll train`` wrote as one ONNX file, for where there is no Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wcll.atomic import check_target
+from wcll.checks import InputError
+from wcll.cli.messages import show
+from wcll.cli.own_options import DATA, ModelArgument
+from wcll.export import OPSET, OPSETS, TOLERANCE, check_extra
+from wcll.owndata.examples import read_examples
+from wcll.owndata.exporting import to_onnx
+from wcll.owndata.folder import OwnModel
+from wcll.owndata.sources import Roles, read_samples
+
+
+def export(
+    model: ModelArgument,
+    onnx: Annotated[Path, typer.Option(help="The .onnx file that the model goes to.")],
+    check: Annotated[
+        Path | None, typer.Option(help=f"Samples to check the file on (default: those kept by train). {DATA}")
+    ] = None,
+    opset: Annotated[int, typer.Option(help="Version of ONNX's operators.", min=OPSETS[0], max=OPSETS[-1])] = OPSET,
+    tolerance: Annotated[float, typer.Option(help="What probabilities may differ from torch's by.", min=0)] = TOLERANCE,
+) -> None:
+    """Write a model, its preprocessing and names of classes to one ONNX file, if that gives what torch gives."""
+    check_target(onnx, "--onnx")
+    if onnx.suffix != ".onnx":
+        raise InputError("--onnx", "a .onnx file", onnx.name)
+    check_extra()
+    own = OwnModel.load(model)
+    if check is None:
+        features = read_examples(model, own)
+    else:
+        features = read_samples(check, Roles(), own.reading(labels=False)).features
+    checked = to_onnx(own, onnx, features, opset=opset, tolerance=tolerance)
+    show(f"{onnx}: at most {checked.difference:.1e} from torch on {checked.samples} samples")
