@@ -8,6 +8,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from wcll import ComplementaryClassifier
@@ -133,6 +135,8 @@ def test_bad_arguments(tmp_path):
     for name, values in bad.items():
         with pytest.raises(InputError, match=f"^{name}: "):
             to_onnx(**{"classifier": model, "path": tmp_path / "model.onnx", "example": NUMBERS, **values})
+    with pytest.raises(InputError, match=r"^classifier: .* got Pipeline; of a Pipeline, its last step"):
+        to_onnx(make_pipeline(StandardScaler(), model), tmp_path / "model.onnx", NUMBERS)
     with pytest.raises(InputError, match="which is a folder"):
         to_onnx(model, tmp_path, NUMBERS)
 

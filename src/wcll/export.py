@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr
@@ -67,7 +68,7 @@ class Checked:
     """How a file compares with torch."""
 
     samples: int
-    difference: float  #: the largest of probabilities; of scores, where there are none
+    difference: float  #: the largest of probabilities; where there are none, of logits as a share of the largest
 
 
 def to_onnx(
@@ -84,6 +85,9 @@ def to_onnx(
     ``tolerance`` from torch's on these, nothing is written. Its input is ``numbers``, of the classifier's dtype, or
     ``images``. A module of your own is written if torch can export it.
     """
+    if not isinstance(classifier, FittedClassifier):
+        expected, remedy = "a fitted ComplementaryClassifier", "of a Pipeline, its last step"
+        raise InputTypeError("classifier", expected, type(classifier).__name__, remedy)
     check_is_fitted(classifier)
     features = check_features(classifier, example, reset=False)
     if hasattr(classifier, "image_shape_"):
@@ -219,7 +223,7 @@ def _exported(predictor: _Predictor, before: Before, feeds: Feeds, opset: int) -
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what torch says beside an export or its error; warnings are let through, but for one of torch's own."""
+    """Without what torch says of itself, and of an export that fails beside its error."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
 
     def grave(record: logging.LogRecord) -> bool:
@@ -228,9 +232,10 @@ def _quiet() -> Iterator[None]:
     for logger in loggers:
         logger.addFilter(grave)
     try:
-        with redirect_stderr(StringIO()), warnings.catch_warnings():
+        with redirect_stderr(StringIO()) as said, warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning)
             yield
+        sys.stderr.write(said.getvalue())  # warnings of a user's module
     finally:
         for logger in loggers:
             logger.removeFilter(grave)

@@ -73,6 +73,22 @@ def test_texts_alone(tmp_path):
     assert to_onnx(own, tmp_path / "model.onnx", samples.features).difference < 1e-5
 
 
+@pytest.mark.parametrize("dtype", ["uint8", ">f4", "float16"])
+def test_examples_of_arrays_of_any_kind(dtype, tmp_path):
+    """For a table and for images; as numbers they are the same."""
+    images, _, ruled_out = digits(N)
+    for x in (images, images.reshape(N, -1)):
+        np.savez(
+            tmp_path / "data.npz", x=x.astype(dtype), ybar=[("zero", "one", "two").index(name) for name in ruled_out]
+        )
+        samples = read_samples(tmp_path / "data.npz", Roles(), Reading())
+        own = learn(samples, Roles(), Settings("forward", model="linear", epochs=1, lr=0.01, device="cpu")).own
+        write_examples(tmp_path, own, samples.features)
+        kept = read_examples(tmp_path, own)
+        wanted = own.classifier.predict_proba(own.features(samples))[np.linspace(0, N - 1, KEPT).astype(int)]
+        assert np.array_equal(own.classifier.predict_proba(own.preprocessing.transform(kept)), wanted)
+
+
 def test_examples_that_do_not_fit_are_refused(tmp_path):
     own = learnt_from(tmp_path, table())[1]
     x, texts = torch.zeros(2, 3, dtype=torch.float64), [["a, b", "x"]] * 2

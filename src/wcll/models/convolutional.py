@@ -14,7 +14,8 @@ from wcll.models.stack import MODELS, Family, RunStack, Shape, image_shape
 
 def _pooled(features: Tensor, runs: int) -> Tensor:
     """The mean over positions of features (n, runs * c, h, w): (runs, n, c)."""
-    return features.mean((2, 3)).view(features.shape[0], runs, -1).transpose(0, 1)
+    n = features.shape[0]  # len(features) would fix it in what torch exports
+    return features.mean((2, 3)).view(n, runs, -1).transpose(0, 1)
 
 
 @MODELS.add("cnn9")

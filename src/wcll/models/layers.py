@@ -73,7 +73,8 @@ class RunLinear(nn.Module):
             return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.mT)
         runs, n_out, n_in = self.weight.shape
         together = x @ self.weight.reshape(runs * n_out, n_in).T  # one product for all runs
-        return together.view(x.shape[0], runs, n_out).transpose(0, 1) + self.bias.unsqueeze(1)
+        n = x.shape[0]  # len(x) would fix it in what torch exports
+        return together.view(n, runs, n_out).transpose(0, 1) + self.bias.unsqueeze(1)
 
 
 class RunConv(nn.Module):

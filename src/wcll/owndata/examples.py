@@ -23,7 +23,7 @@ def write_examples(folder: Path, own: OwnModel, features: Features) -> None:
     rows = np.unique(np.linspace(0, n - 1, KEPT).astype(np.int64))
     texts: list[Any] = []
     if isinstance(features, np.ndarray):
-        array = features[rows]
+        array = features[rows] if features.dtype == np.uint8 else features[rows].astype(np.float64)
     else:
         array, words = own.preprocessing.columns({name: column.take(rows) for name, column in features.items()})
         texts = words.tolist()
