@@ -6,17 +6,13 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 from own_files import digits, write_csv
-from wcll.checks import InputError
 from wcll.owndata.columns import Column
-from wcll.owndata.examples import KEPT, read_examples, write_examples
+from wcll.owndata.examples import MADE_UP, made_up
 from wcll.owndata.exporting import feeds_of, to_onnx
-from wcll.owndata.folder import EXAMPLES
 from wcll.owndata.learning import Settings, learn
 from wcll.owndata.sources import Reading, Roles, read_samples
-from wcll.persistence import write_model
 
 N = 60
 
@@ -61,11 +57,14 @@ def test_columns_of_all_kinds(tmp_path):
         assert np.abs(probabilities - wanted).max() < 1e-5
         assert set(label) <= {"zero", "one", "two"}
     assert np.ptp(probabilities) > 0.01
-    write_examples(tmp_path, own, samples.features)
-    kept = read_examples(tmp_path, own)
-    assert list(kept) == list(own.preprocessing.kinds)
-    wanted = own.preprocessing.transform(samples.features)
-    assert np.array_equal(own.preprocessing.transform(kept), wanted[np.linspace(0, N - 1, KEPT).astype(int)])
+    some = made_up(own)
+    assert list(some) == list(own.preprocessing.kinds)
+    assert to_onnx(own, path, some).samples == MADE_UP
+    own_rows, new_rows = (own.preprocessing.columns(features)[0] for features in (samples.features, some))
+    assert np.isnan(new_rows).any()
+    spread = np.nanstd(own_rows, axis=0)
+    assert (np.abs(np.nanmean(new_rows, axis=0) - np.nanmean(own_rows, axis=0)) < spread).all()
+    assert set(some["a text"].values) == {"größer", "a, b", ""}
 
 
 def test_texts_alone(tmp_path):
@@ -74,8 +73,8 @@ def test_texts_alone(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", ">f4", "float16"])
-def test_examples_of_arrays_of_any_kind(dtype, tmp_path):
-    """For a table and for images; as numbers they are the same."""
+def test_samples_are_made_up_for_arrays_of_any_kind(dtype, tmp_path):
+    """For a table and for images."""
     images, _, ruled_out = digits(N)
     for x in (images, images.reshape(N, -1)):
         np.savez(
@@ -83,19 +82,4 @@ def test_examples_of_arrays_of_any_kind(dtype, tmp_path):
         )
         samples = read_samples(tmp_path / "data.npz", Roles(), Reading())
         own = learn(samples, Roles(), Settings("forward", model="linear", epochs=1, lr=0.01, device="cpu")).own
-        write_examples(tmp_path, own, samples.features)
-        kept = read_examples(tmp_path, own)
-        wanted = own.classifier.predict_proba(own.features(samples))[np.linspace(0, N - 1, KEPT).astype(int)]
-        assert np.array_equal(own.classifier.predict_proba(own.preprocessing.transform(kept)), wanted)
-
-
-def test_examples_that_do_not_fit_are_refused(tmp_path):
-    own = learnt_from(tmp_path, table())[1]
-    x, texts = torch.zeros(2, 3, dtype=torch.float64), [["a, b", "x"]] * 2
-    write_model(tmp_path / EXAMPLES, {"x": x}, {"texts": texts})
-    assert len(read_examples(tmp_path, own)["when"]) == 2
-    bad = [(x[:, 1:], texts), (x.float(), texts), (x, texts[1:]), (x, [["a", 1]] * 2), (x, [["a"], []]), (x[:0], [])]
-    for numbers, words in bad:
-        write_model(tmp_path / EXAMPLES, {"x": numbers}, {"texts": words})
-        with pytest.raises(InputError, match=EXAMPLES):
-            read_examples(tmp_path, own)
+        assert to_onnx(own, tmp_path / "model.onnx", made_up(own)).samples == MADE_UP

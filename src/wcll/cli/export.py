@@ -12,7 +12,7 @@ from wcll.checks import InputError
 from wcll.cli.messages import show
 from wcll.cli.own_options import DATA, ModelArgument
 from wcll.export import OPSET, OPSETS, TOLERANCE, check_extra
-from wcll.owndata.examples import read_examples
+from wcll.owndata.examples import made_up
 from wcll.owndata.exporting import to_onnx
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.sources import Roles, read_samples
@@ -22,7 +22,7 @@ def export(
     model: ModelArgument,
     onnx: Annotated[Path, typer.Option(help="The .onnx file that the model goes to.")],
     check: Annotated[
-        Path | None, typer.Option(help=f"Samples to check the file on (default: those kept by train). {DATA}")
+        Path | None, typer.Option(help=f"Samples to check the file on (default: some that are made up). {DATA}")
     ] = None,
     opset: Annotated[int, typer.Option(help="Version of ONNX's operators.", min=OPSETS[0], max=OPSETS[-1])] = OPSET,
     tolerance: Annotated[float, typer.Option(help="What probabilities may differ from torch's by.", min=0)] = TOLERANCE,
@@ -33,9 +33,7 @@ def export(
         raise InputError("--onnx", "a .onnx file", onnx.name)
     check_extra()
     own = OwnModel.load(model)
-    if check is None:
-        features = read_examples(model, own)
-    else:
-        features = read_samples(check, Roles(), own.reading(labels=False)).features
+    features = made_up(own) if check is None else read_samples(check, Roles(), own.reading(labels=False)).features
     checked = to_onnx(own, onnx, features, opset=opset, tolerance=tolerance)
-    show(f"{onnx}: at most {checked.difference:.1e} from torch on {checked.samples} samples")
+    samples = f"{checked.samples} samples" + (", made up (--check DATA takes yours)" if check is None else "")
+    show(f"{onnx}: at most {checked.difference:.1e} from torch on {samples}")

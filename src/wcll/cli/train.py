@@ -24,7 +24,6 @@ from wcll.cli.own_options import (
 )
 from wcll.datasets.arrays import read_array
 from wcll.owndata.card import card_of, markdown
-from wcll.owndata.examples import write_examples
 from wcll.owndata.folder import is_model_folder
 from wcll.owndata.learning import Learnt, Settings, check_settings, learn
 from wcll.owndata.sources import Reading, Roles, Samples, check_no_truth, read_samples
@@ -171,7 +170,6 @@ def _write(out: Path, samples: Samples, learnt: Learnt, card: dict[str, Any]) ->
     """All files of the model at once, or none."""
     with replacing_folder(out, "--out") as draft:
         learnt.own.save(draft)
-        write_examples(draft, learnt.own, samples.features)
         rows = learnt.own.classifier.history_
         history = [csv_line(["epoch", "loss", "seconds"]), *(csv_line(row.values()) for row in rows)]
         texts = {

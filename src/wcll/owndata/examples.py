@@ -1,60 +1,54 @@
-"""Features of a few training samples, kept beside a model: what is made of the model elsewhere is checked on them."""
+"""Samples that nobody gave, such as a model takes: what is made of the model elsewhere is checked on them.
+
+Rows of training would be better, but they are the user's, and a folder with a model may go to others.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
-from wcll.checks import InputError, entry
+from wcll.checks import FloatArray
 from wcll.owndata.columns import Column
-from wcll.owndata.folder import EXAMPLES, OwnModel
+from wcll.owndata.folder import OwnModel
 from wcll.owndata.preprocessing import Features, Preprocessing
-from wcll.persistence import read_model, write_model
+from wcll.streams import stream
 
-KEPT = 16  #: samples, from the first to the last
-
-
-def write_examples(folder: Path, own: OwnModel, features: Features) -> None:
-    """Keep some of the samples, without labels; values of a table as they are before any transformer."""
-    n = len(features) if isinstance(features, np.ndarray) else len(next(iter(features.values())))
-    rows = np.unique(np.linspace(0, n - 1, KEPT).astype(np.int64))
-    texts: list[Any] = []
-    if isinstance(features, np.ndarray):
-        array = features[rows] if features.dtype == np.uint8 else features[rows].astype(np.float64)
-    else:
-        array, words = own.preprocessing.columns({name: column.take(rows) for name, column in features.items()})
-        texts = words.tolist()
-    write_model(folder / EXAMPLES, {"x": torch.from_numpy(np.ascontiguousarray(array))}, {"texts": texts})
+MADE_UP = 16  #: samples
+MISSING = 0.1  #: of the numbers in a table
 
 
-def read_examples(folder: Path, own: OwnModel) -> Features:
-    """The samples that were kept, as they were read."""
-    path = folder / EXAMPLES
-    if not path.is_file():
-        raise InputError(
-            "model", "samples to check the file on", f"no {EXAMPLES} in {folder}", "name some: --check DATA"
-        )
-    header, tensors = read_model(path)
-    x, texts = tensors.get("x"), entry(header, "texts", list)
-    if x is None or not len(x):
-        raise InputError(str(path), "samples", "none")
-    return _table(path, x.numpy(), texts, own.preprocessing) if own.preprocessing.kinds else x.numpy()
+def made_up(own: OwnModel) -> Features:
+    """Numbers around the means of training, some of them missing; every category; images of noise."""
+    rng, preprocessing = stream(0, "test", "made-up"), own.preprocessing
+    if preprocessing.n_features is None:
+        shape = (MADE_UP, *own.classifier.image_shape_)
+        noise: NDArray[np.uint8] = rng.integers(0, 256, shape, dtype=np.uint8)
+        return noise if own.classifier.image_bytes_ else noise / 255
+    wide = preprocessing.width or sum(kind != "text" for kind in preprocessing.kinds.values())
+    numbers = _numbers(preprocessing, wide, rng)
+    return numbers if preprocessing.width else _table(preprocessing, numbers)
 
 
-def _table(path: Path, numbers: Any, texts: list[Any], preprocessing: Preprocessing) -> dict[str, Column]:
-    """Columns of a table, each from where its kind is kept."""
-    kinds = preprocessing.kinds
-    wide = sum(kind == "text" for kind in kinds.values())
-    words = np.array(texts, dtype=object)
-    fits = words.shape == (len(numbers), wide) and all(isinstance(word, str) for word in words.ravel())
-    if numbers.shape[1:] != (len(kinds) - wide,) or numbers.dtype != np.float64 or not fits:
-        raise InputError(str(path), "samples of the model's columns", "others")
-    columns = {"number": iter(numbers.T), "text": iter(words.T)}
-    return {
-        name: Column(path, name, values.tolist() if kind == "text" else values, kind)  # type: ignore[arg-type]
-        for name, kind in kinds.items()
-        for values in [next(columns["text" if kind == "text" else "number"])]
-    }
+def _numbers(preprocessing: Preprocessing, wide: int, rng: np.random.Generator) -> FloatArray:
+    """As spread as in training."""
+    numbers: FloatArray = rng.standard_normal((MADE_UP, wide))
+    if preprocessing.steps:
+        scaler = preprocessing.steps[-1]
+        numbers = scaler.mean_[:wide] + scaler.scale_[:wide] * numbers  # what is behind them says what was missing
+    if len(preprocessing.steps) > 1:
+        numbers[rng.random(numbers.shape) < MISSING] = np.nan
+    return numbers
+
+
+def _table(preprocessing: Preprocessing, numbers: FloatArray) -> dict[str, Column]:
+    """Columns by name; texts are the categories of theirs, one after the other, and last a missing one."""
+    categories = iter(() if preprocessing.encoder is None else preprocessing.encoder.categories_)
+    columns, table = iter(numbers.T), {}
+    for name, kind in preprocessing.kinds.items():
+        known = [*next(categories), ""] if kind == "text" else []
+        values = [str(known[i % len(known)]) for i in range(MADE_UP)] if known else next(columns)
+        table[name] = Column(Path("made-up"), name, values, kind)  # type: ignore[arg-type]
+    return table

@@ -21,8 +21,8 @@ from wcll.owndata.sources import Reading, Roles, Samples
 from wcll.reading import CHUNK, check_file, read_bytes
 
 FORMAT = "wcll-own-1"
-MODEL, PREPROCESSING, EXAMPLES = "model.safetensors", "preprocessing.json", "examples.safetensors"
-FILES = (MODEL, PREPROCESSING, EXAMPLES, "card.json", "card.md", "history.csv", "page.html")
+MODEL, PREPROCESSING = "model.safetensors", "preprocessing.json"
+FILES = (MODEL, PREPROCESSING, "card.json", "card.md", "history.csv", "page.html")
 MOST_JSON = 2**27  #: bytes
 KINDS = ("table", "arrays", "images")
 
