@@ -54,24 +54,35 @@ class Suite:
         A row's or column's own setting takes the place of the grid's values.
         """
         return [
-            replace(trial, seed=seed)
-            for values, trial in self._cell(column, row)
+            trial
+            for values, trial in self._cell(column, row, seed)
             if not at or all(values.get(key, value) == value for key, value in at.items())
         ]
 
-    def _cell(self, column: Axis, row: Axis) -> list[tuple[Settings, Trial]]:
-        """The first seed's trials of a cell, each with its values of the grid; settings are parsed once."""
-        place = column.title, row.title
-        if place not in self._parsed:
-            own = {**self.settings, **column.settings, **row.settings, "seed": 0}
-            grid = self._grid(column, row)
-            combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-            self._parsed[place] = [(values, Trial.of({**own, **values})) for values in combinations]
-        return self._parsed[place]
+    def _cell(self, column: Axis, row: Axis, seed: int = 0) -> list[tuple[Settings, Trial]]:
+        """The trials of a cell and seed, each with its values of the grid; kept, as many tables ask for the same.
+
+        Settings are parsed once, for the first seed.
+        """
+        place = column.title, row.title, seed
+        if place not in self._made:
+            self._made[place] = (
+                [(values, replace(trial, seed=seed)) for values, trial in self._cell(column, row)]
+                if seed
+                else self._parsed(column, row)
+            )
+        return self._made[place]
 
     @cached_property
-    def _parsed(self) -> dict[tuple[str, str], list[tuple[Settings, Trial]]]:
+    def _made(self) -> dict[tuple[str, str, int], list[tuple[Settings, Trial]]]:
         return {}
+
+    def _parsed(self, column: Axis, row: Axis) -> list[tuple[Settings, Trial]]:
+        """The first seed's trials of a cell, each with its values of the grid."""
+        own = {**self.settings, **column.settings, **row.settings, "seed": 0}
+        grid = self._grid(column, row)
+        combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+        return [(values, Trial.of({**own, **values})) for values in combinations]
 
     def check_size(self, trials: int = 1) -> None:
         """Fail if so many trials are more runs than anybody can ask for; they are counted, not made."""
@@ -97,5 +108,7 @@ class Suite:
         """Every trial, seeds outermost, so that an unfinished suite has whole trials first."""
         wanted = range(self.trials) if seeds is None else seeds
         self.check_size(len(wanted[: MOST_RUNS + 1]))  # a range may be longer than any list
-        first = [trial for cell in product(self.columns, self.rows) for _, trial in self._cell(*cell)]
-        return (replace(trial, seed=seed) for seed in wanted for trial in first)
+        cells = list(product(self.columns, self.rows))
+        for cell in cells:
+            self._cell(*cell)  # what is wrong with any is said at once
+        return (trial for seed in wanted for cell in cells for _, trial in self._cell(*cell, seed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -239,7 +240,7 @@ class Trial:
 
     def config(self) -> dict[str, Any]:
         """Plain values in the order of the fields, without those that are not used."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: getattr(self, name) for name in FIELDS}
         values["loss_options"] = self.spec.recorded(dict(self.loss_options))
         values["model_options"] = dict(self.model_options)
         values["training"] = None if self.training is None else self.training.changed()
@@ -250,7 +251,7 @@ class Trial:
         """How it is trained, the paper's way if nothing else is said."""
         return self.training or PLAIN
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The identity of the result."""
         return key_of(self.config())
