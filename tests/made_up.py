@@ -51,7 +51,7 @@ def part(name: str, say: Say, without: tuple[str, ...] = ()) -> Part:
     """A suite whose runs have the figures that ``say`` gives; rows ``without`` were not run. Tests share its tables."""
     suite, cells = keys(name)
     runs = {key: kept(key, say(*place)) for place, key in cells.items() if place[0] not in without}
-    there = replace(suite, rows=tuple(row for row in suite.rows if row.title not in without))
+    there = replace(suite, rows=tuple(row for row in suite.rows if row.title not in without)) if without else suite
     return Part(there, suite.trials, runs, {}, tuple(without))
 
 
@@ -93,6 +93,7 @@ def printed(column: str) -> float:
     return found
 
 
+@cache
 def noise(method: str, column: str, seed: int, size: float = 1.0) -> float:
     """The same small number for the same place, each time."""
     return size * float(np.random.default_rng([len(method), sum(map(ord, method + column)), seed]).normal())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
 import subprocess
@@ -108,6 +109,14 @@ def test_latex_is_escaped(odd, capsys):
     assert r"\& " in text
 
 
+#: Commands in one process; their exit codes come last.
+ONE_AFTER_ANOTHER = """
+import json, sys
+from wcll.cli.app import run
+print([run([*command, "--store", "old.sqlite"]) for command in json.loads(sys.argv[1])])
+"""
+
+
 @pytest.fixture
 def read_only(tmp_path):
     """A prefix for commands that see the folder of a store on a disk that cannot be written."""
@@ -129,21 +138,21 @@ def read_only(tmp_path):
 
 def test_a_store_that_cannot_be_written_can_be_read(read_only, tmp_path, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
-
-    def wcll(*arguments):
-        child = [*read_only, sys.executable, "-m", "wcll", *arguments, "--store", "old.sqlite"]
-        return subprocess.run(child, capture_output=True, text=True, cwd=tmp_path, check=False)
-
-    listed = wcll("results")
-    assert "8 runs" in listed.stdout, listed.stderr
-    for command in (["results", "export", str(out / "x.json")], ["report", "old.toml", "--out", str(out / "x.csv")]):
-        done = wcll(*command)
-        assert done.returncode == 0, done.stderr
+    commands = [
+        ["results"],
+        ["results", "export", str(out / "x.json")],
+        ["report", "old.toml", "--out", str(out / "x.csv")],
+        ["results", "remove", "--all"],
+    ]
+    child = [*read_only, sys.executable, "-c", ONE_AFTER_ANOTHER, json.dumps(commands)]
+    done = subprocess.run(child, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert "8 runs" in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == "[0, 0, 0, 2]", done.stderr
+    assert json.loads((out / "x.json").read_text())
     assert (out / "x.csv").read_text() == (STORED / "old.csv").read_text()
-    refused = wcll("results", "remove", "--all")
-    assert refused.returncode == 2
-    assert refused.stderr.count("\n") == 1
-    assert "--store: expected a file that can be written" in refused.stderr
+    refused = done.stderr.splitlines()[-1]
+    assert done.stderr.count("wcll: error: ") == 1
+    assert refused.startswith("wcll: error: --store: expected a file that can be written")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old.sqlite", "old.toml"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from small import PATIENCE, SMALL, start, trial
+from small import LINEAR, PATIENCE, SMALL, start, trial
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.persistence import write_model
@@ -139,7 +139,7 @@ sys.exit(run(sys.argv[1:]))
 
 def test_killed_in_the_middle_of_a_unit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("small.toml").write_text(SMALL.replace("trials = 3", "trials = 1"))
+    Path("small.toml").write_text(LINEAR.replace("trials = 3", "trials = 1"))
     command = ["run", "small.toml", "--store", "s.sqlite"]
     child = start(KILLED, *command, env={**os.environ, "KILL": "1"})
     child.communicate(timeout=PATIENCE)
