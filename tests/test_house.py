@@ -52,7 +52,11 @@ HEAVY = {"torch", "numpy", "sklearn", "scipy", "pandas"}
 FORBIDDEN = {"torchvision", "torchmetrics", "lightning", "pytorch_lightning"}
 
 modules = sorted(SOURCE.rglob("*.py"))
-every_module = pytest.mark.parametrize("path", modules, ids=[str(p.relative_to(SOURCE)) for p in modules])
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -65,20 +69,18 @@ def imported(tree: ast.AST) -> set[str]:
     return names
 
 
-@every_module
-def test_imports_go_one_way(path):
-    if path == SOURCE / "__init__.py":
-        return  # names the rooms, and loads them when they are used
-    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    rooms = {name.split(".")[1] for name in imported(ast.parse(path.read_text())) if name.startswith("wcll.")}
-    later = {room for room in rooms & set(ORDER) if ORDER.index(room) > ORDER.index(own)}
-    assert not later, f"{own} imports from a later room: {later}"
+def test_imports_go_one_way():
+    for path in set(modules) - {SOURCE / "__init__.py"}:  # that one names the rooms, and loads them when they are used
+        own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        rooms = {name.split(".")[1] for name in imported(tree_of(path)) if name.startswith("wcll.")}
+        later = {room for room in rooms & set(ORDER) if ORDER.index(room) > ORDER.index(own)}
+        assert not later, f"{path} imports from a later room: {later}"
 
 
-@every_module
-def test_nothing_heavy_is_imported(path):
-    roots = {name.split(".")[0] for name in imported(ast.parse(path.read_text()))}
-    assert not roots & FORBIDDEN
+def test_nothing_heavy_is_imported():
+    for path in modules:
+        roots = {name.split(".")[0] for name in imported(tree_of(path))}
+        assert not roots & FORBIDDEN, path
 
 
 PROJECT = ROOT / "pyproject.toml"
@@ -122,18 +124,18 @@ def imports(body: list[ast.stmt], inside: bool = False) -> Iterator[tuple[str, b
 
 
 @needs_project
-@every_module
-def test_what_is_imported_is_declared(path):
-    optional = declared("images") | declared("parquet") | declared("onnx")
-    for module, inside in imports(ast.parse(path.read_text()).body):
-        if module not in sys.stdlib_module_names | {"wcll"}:
-            allowed, found = declared() | (optional if inside else set()), distributions(module)
-            assert found & allowed or (inside and not found), f"{module} is imported but not declared"
+def test_what_is_imported_is_declared():
+    always, optional = declared(), declared("images") | declared("parquet") | declared("onnx")
+    for path in modules:
+        for module, inside in imports(tree_of(path).body):
+            if module not in sys.stdlib_module_names | {"wcll"}:
+                allowed, found = always | (optional if inside else set()), distributions(module)
+                assert found & allowed or (inside and not found), f"{path}: {module} is imported but not declared"
 
 
 @needs_project
 def test_what_is_declared_is_imported():
-    used = {module for path in modules for module, _ in imports(ast.parse(path.read_text()).body)}
+    used = {module for path in modules for module, _ in imports(tree_of(path).body)}
     assert declared() <= {name for module in used for name in distributions(module)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from itertools import product
 
 import numpy as np
 import pytest
@@ -48,15 +49,13 @@ def test_contract(check):
 
 
 @every_case
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "sample_weight"])
-def test_oracle(case, seed, weighted):
-    f, ybar, given = logits(N, K, seed=seed), labels(case, N, K, seed), context(case, K, seed)
-    sample_weight = (
-        torch.rand(N, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) if weighted else None
-    )
-    ours = float(value(case, f, ybar, sample_weight, **given))
-    assert ours == pytest.approx(oracle(case, f, ybar, sample_weight, given), rel=1e-10, abs=1e-10)
+def test_oracle(case):
+    for seed, weighted in product(range(3), (False, True)):
+        f, ybar, given = logits(N, K, seed=seed), labels(case, N, K, seed), context(case, K, seed)
+        weight = torch.rand(N, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) if weighted else None
+        expected = oracle(case, f, ybar, weight, given)
+        ours = float(value(case, f, ybar, weight, **given))
+        assert ours == pytest.approx(expected, rel=1e-10, abs=1e-10), (seed, weighted)
 
 
 @every_case
@@ -85,19 +84,18 @@ def test_gradcheck_of_the_penalty_with_and_without_negative_risks(reading, optio
 
 
 @every_case
-@pytest.mark.parametrize("shared", [True, False], ids=["shared labels", "own labels"])
-@pytest.mark.parametrize("sets", [True, False], ids=["sets", "single"])
-def test_runs_may_have_labels_and_context_of_their_own(case, sets, shared):
+def test_runs_may_have_labels_and_context_of_their_own(case):
     f, runs = logits(3, N, K), range(3)
-    kind = case if sets else Case("pc")
-    ybar = torch.stack([labels(kind, N, K, 0 if shared else seed) for seed in runs])
     given = [context(case, K, seed) for seed in runs]
     stacked = {name: torch.from_numpy(np.stack([one[name] for one in given])) for name in case.context}
     if "transition" in stacked:
         stacked["transition"] = Transition.of(stacked["transition"], f)
-    together = value(case, f, ybar[0] if shared else ybar, **stacked)
-    alone = torch.stack([value(case, f[run], ybar[run], **given[run]) for run in runs])
-    torch.testing.assert_close(together, alone, rtol=1e-12, atol=1e-12)
+    for sets, shared in product((True, False) if case.several else (False,), (True, False)):
+        kind = case if sets else Case("pc")
+        ybar = torch.stack([labels(kind, N, K, 0 if shared else seed) for seed in runs])
+        together = value(case, f, ybar[0] if shared else ybar, **stacked)
+        alone = torch.stack([value(case, f[run], ybar[run], **given[run]) for run in runs])
+        torch.testing.assert_close(together, alone, rtol=1e-12, atol=1e-12)
 
 
 @every_case
@@ -154,18 +152,14 @@ def gradients(case, f, targets, given):
 
 
 @every_case
-@pytest.mark.parametrize("sets", [False, True], ids=["one", "several"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "sample_weight"])
-@pytest.mark.parametrize("scale", [1.0, 8.0])
-def test_closed_gradient_is_autograds(case, sets, weighted, scale):
-    if sets and not case.several:
-        return
-    ybar = labels(case if sets else Case("pc"), N, K)
-    weight = torch.rand(N, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) if weighted else None
-    targets = Targets.of(ybar, K, weight, 0.5 if weighted else 1.0)
-    found, expected = gradients(case, logits(3, N, K, scale=scale), targets, context(case, K))
-    assert found.shape == (3, N, K)
-    assert (found - expected).abs().max() < 1e-10
+def test_closed_gradient_is_autograds(case):
+    for sets, weighted, scale in product((False, True) if case.several else (False,), (False, True), (1.0, 8.0)):
+        ybar = labels(case if sets else Case("pc"), N, K)
+        weight = torch.rand(N, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) if weighted else None
+        targets = Targets.of(ybar, K, weight, 0.5 if weighted else 1.0)
+        found, expected = gradients(case, logits(3, N, K, scale=scale), targets, context(case, K))
+        assert found.shape == (3, N, K)
+        assert (found - expected).abs().max() < 1e-10, (sets, weighted, scale)
 
 
 @every_case
