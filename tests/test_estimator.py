@@ -571,7 +571,7 @@ def regret(seed, labels):
         return centres[y] + rng.normal(size=(len(y), 20)), y
 
     uniform = labels == "uniform"
-    sizes = [400] * k if uniform else imbalance_counts(n_majority=500, n_classes=k, minority=[0, 1], p=5)
+    sizes = [200] * k if uniform else imbalance_counts(n_majority=250, n_classes=k, minority=[0, 1], p=5)
     q = None if uniform else inverse_size_transition(sizes)
     (x, y), (x_test, y_test) = draw(sizes), draw([200] * k)
     ybar = make_complementary(y, uniform_transition(k) if uniform else q, random_state=seed)

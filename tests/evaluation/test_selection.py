@@ -25,7 +25,7 @@ from wcll.labels.transition import biased_transition, inverse_size_transition, u
 
 K = 10
 EVEN = [0, 2, 4, 6, 8]
-TABLES = 80
+TABLES = 40  #: of each setting; a fault would show in most of the settings
 
 
 def simulated(n, p, minority, seed, transition):

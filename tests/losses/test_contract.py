@@ -37,15 +37,16 @@ def test_every_registered_loss_has_a_case_and_an_oracle():
     assert {case.name for case in CASES} == set(LOSSES) == set(ORACLES)
 
 
-def contract():
-    for case in CASES:
-        for check in loss_checks(case.name, context=case.context, options=case.options):
-            yield pytest.param(check, id=f"{check}-{case.id}")
-
-
-@pytest.mark.parametrize("check", list(contract()))
-def test_contract(check):
-    check()
+@every_case
+def test_contract(case):
+    checks = list(loss_checks(case.name, context=case.context, options=case.options))
+    assert checks
+    for check in checks:
+        try:
+            check()
+        except Exception as error:
+            error.add_note(f"in the check: {check}")
+            raise
 
 
 @every_case
