@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from wcll.checks import BoolArray, FloatArray, IntArray
 from wcll.labels.records import LabelRecords
@@ -119,7 +119,7 @@ def _chance(own: IntArray, total: IntArray, tests: int) -> float:
     found = float(_statistic(own, total, n, whole))
     expected = total * (min(n, whole - n) / whole)
     if expected.min() >= EXPECTED:
-        return float(chi2.sf(found, len(total) - 1))
+        return float(chdtrc(len(total) - 1, found))
     rng = stream(0, "labels", "annotators", n, int(found * 1e6))
     most = min(DRAWS, max(999, 4 * int(tests / LEVEL)))
     drawn = far = 0

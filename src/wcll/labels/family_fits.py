@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from wcll.checks import FloatArray, InputError
 from wcll.labels.alarms import Check, Names, check_counts
@@ -117,7 +117,7 @@ def _judged(fit: FamilyFit, gains: FloatArray, families: int) -> FamilyFit:
     far = mean / max(error, 1e-300)
     if fit.state == "contradicted":
         return judged
-    if far > norm.isf(LEVEL / families):
+    if far > -ndtri(LEVEL / families):
         line = f"an unrestricted Q makes samples that it has not seen likelier, by {far:.1f} standard errors"
         return replace(judged, state="contradicted", line=line)
     line = "an unrestricted Q is not clearly better for samples that it has not seen"

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import xlogy
-from scipy.stats import norm
+from scipy.special import ndtri, xlogy
 
 from wcll.checks import FloatArray, class_weights_array, inverse_transition, share, transition_matrix
 from wcll.labels.transition import normalised
@@ -100,7 +99,7 @@ def labels_needed(deviation: float, points: float = POINTS) -> int:
     >>> labels_needed(0.4)
     1537
     """
-    return ceil(float(norm.isf((1 - LEVEL) / 2) * deviation / points) ** 2)
+    return ceil(float(-ndtri((1 - LEVEL) / 2) * deviation / points) ** 2)
 
 
 def _judging(accuracy: float, deviation: float) -> Judging:
