@@ -347,7 +347,7 @@ def test_control_c_that_another_thread_takes_waits_until_workers_are_started(kin
     other.start()
 
     def begin():
-        with processes._deaf_to_control_c():
+        with processes.deaf_to_control_c():
             signal.pthread_kill(other.ident, kind)
             time.sleep(0.1)
             started.append("a worker")

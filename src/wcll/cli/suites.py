@@ -77,12 +77,20 @@ def run(  # noqa: PLR0913 - one argument an option
     memory: Memory = None,
     max_time: MaxTime = None,
     dry_run: DryRun = False,
+    runner: Annotated[
+        str, typer.Option(help="Who trains: local (processes of this machine) or dask (workers of a scheduler).")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(help="A scheduler that is there, such as tcp://127.0.0.1:8786 (default: one is started)."),
+    ] = None,
 ) -> None:
     """Run what is missing of a suite, and print its tables. A stopped run goes on where it was."""
     end = end_of(max_time)
     wanted = load_suite(suite)
     seeds = range(trials or wanted.trials)
-    work = Work(store, data, workers(device, threads, processes, memory), dry_run, together, end)
+    who = workers(device, threads, processes, memory, runner, address)
+    work = Work(store, data, who, dry_run, together, end)
     if rows := train_missing(wanted.title, list(wanted.all_trials(seeds)), work):
         print_tables(wanted, rows, seeds)
 
@@ -110,9 +118,17 @@ def report(
     tell(f"{len(rows)} runs: {out}")
 
 
-def workers(device: str, threads: int, processes: int | None, memory: str | None) -> Workers:
+def workers(
+    device: str,
+    threads: int,
+    processes: int | None,
+    memory: str | None,
+    runner: str = "local",
+    address: str | None = None,
+) -> Workers:
     """Checked; without a number of processes, as many as there are cores on a CPU."""
-    return Workers.of(device, threads, processes, None if memory is None else byte_size("--memory", memory))
+    size = None if memory is None else byte_size("--memory", memory)
+    return Workers.of(device, threads, processes, size, runner, address)
 
 
 def end_of(max_time: str | None) -> float:

@@ -9,11 +9,19 @@ from wcll.datasets.entries import DATASETS, DatasetSpec, Download
 from wcll.datasets.folders import data_folders
 from wcll.datasets.idx import read_idx
 from wcll.datasets.images import read_images
-from wcll.datasets.load import load_dataset, same_data
+from wcll.datasets.load import data_stamp, load_dataset, same_data
 from wcll.datasets.manifest import read_manifest
 from wcll.datasets.parquet import read_parquet
 from wcll.datasets.tiny_imagenet import read_tiny_imagenet
 
-__all__ = ["DATASETS", "Dataset", "DatasetSpec", "Download", "Split", "data_folders", "download_dataset"]
-__all__ += ["load_dataset", "read_arrays", "read_cifar10", "read_cifar100", "read_digits", "read_idx"]
+__all__ = ["DATASETS", "Dataset", "DatasetSpec", "Download", "Split", "data_folders", "data_stamp"]
+__all__ += [
+    "download_dataset",
+    "load_dataset",
+    "read_arrays",
+    "read_cifar10",
+    "read_cifar100",
+    "read_digits",
+    "read_idx",
+]
 __all__ += ["read_images", "read_manifest", "read_parquet", "read_tiny_imagenet", "same_data"]

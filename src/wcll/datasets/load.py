@@ -57,13 +57,20 @@ def same_data(name: str, stamps: set[str], data: str | Path | None = None) -> bo
     known = stamps - {""}
     if not known:
         return True
+    now = data_stamp(name, data)
     if name in DATASETS:
-        spec = DATASETS[name]
-        place = None if spec.installed else spec.find(data_folders(data))
-        return place is None or known == {stamp_of(place, spec.paths(place))}
-    place, file = _own_file(name, data)
-    status = file.stat()  # size and time were the stamp of earlier versions
-    return known <= {f"{status.st_size}-{status.st_mtime_ns}", stamp_of(*_own_paths(place, file))}
+        return now is None or known == {now}
+    status = _own_file(name, data)[1].stat()  # size and time were the stamp of earlier versions
+    return known <= {f"{status.st_size}-{status.st_mtime_ns}", now}
+
+
+def data_stamp(name: str, data: str | Path | None = None) -> str | None:
+    """The stamp of a data set's files as they are now; None if they are not here, or came with a package."""
+    if name not in DATASETS:
+        return stamp_of(*_own_paths(*_own_file(name, data)))
+    spec = DATASETS[name]
+    place = None if spec.installed else spec.find(data_folders(data))
+    return None if place is None else stamp_of(place, spec.paths(place))
 
 
 def _stamped(folder: Path, paths: Sequence[Path], read: Callable[[], Content]) -> tuple[Content, str]:

@@ -47,7 +47,11 @@ def check_names(row: Row) -> None:
     """Fail unless a checked row has the settings of a trial, as it writes them, and figures that are known here."""
     for name in row.metrics:
         choice("metrics", name, METRICS)
-    config = row.config
+    trial_of(row.config)
+
+
+def trial_of(config: Mapping[str, Any]) -> Trial:
+    """The trial whose settings these are, as it writes them; fails unless it would write the same."""
     chosen = LEFT_OPEN if config["loss"] == AUTO else ()
     for field in (field for field in fields(Trial) if field.name not in chosen):
         if field.name not in config and not (field.default is None or FIELDS[field.name].nullable):
@@ -64,6 +68,7 @@ def check_names(row: Row) -> None:
         wanted, got = (json.dumps(part.get(name)) for part in (same, config))
         if wanted != got or name not in same:
             raise InputError(f"config.{name}", wanted if name in same else "no such setting", _short(got))
+    return trial
 
 
 def _check_settings(config: Mapping[str, Any], key: str) -> None:

@@ -63,12 +63,38 @@ def read_rows(path: Path) -> Iterator[Row]:
         raise InputError(str(path), "a .json or .json.gz file, which keeps whole rows", path.suffix)
     raw = read_bytes(path, MOST, SMALLER)
     try:
-        for plain in _entries(raw.decode(), path):
+        text = raw.decode()
+    except ValueError as error:
+        raise _no_rows(str(path), error) from None
+    yield from parse_rows(text, str(path))
+
+
+def parse_rows(text: str, name: str) -> Iterator[Row]:
+    """Rows of a text as :func:`row_text` writes them, in a JSON list, one by one, each checked; errors say ``name``."""
+    try:
+        for plain in _entries(text, name):
             yield _checked(plain)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(str(path), "rows that 'wcll results export' wrote", str(error)) from None
+        raise _no_rows(name, error) from None
+
+
+def row_text(row: Row) -> str:
+    """A whole row as JSON, in one line."""
+    return json.dumps(vars(row), separators=(",", ":"))
+
+
+def parse_table(text: str) -> dict[str, Any]:
+    """A JSON table, in which no name stands twice and numbers are numbers; else a ValueError."""
+    table = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+    if not isinstance(table, dict):
+        raise ValueError("no table")
+    return table
+
+
+def _no_rows(name: str, error: Exception) -> InputError:
+    return InputError(name, "rows that 'wcll results export' wrote", str(error))
 
 
 def _checked(plain: Any) -> Row:
@@ -87,10 +113,10 @@ def _checked(plain: Any) -> Row:
     return row
 
 
-def _entries(text: str, path: Path) -> Iterator[Any]:
+def _entries(text: str, name: str) -> Iterator[Any]:
     """The entries of a JSON list, one at a time: all of them at once would take many times the memory of the file."""
     need = 80 * (text.count("[") + text.count("{")) + 16 * text.count(",") + 32 * (text.count(".") + text.count('"'))
-    check_memory(str(path), "rows", need, SMALLER)
+    check_memory(name, "rows", need, SMALLER)
     decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
     place, closed = _after(text, 0, "["), False
     if text[place : place + 1] == "]":
@@ -138,7 +164,7 @@ class _Json:
         self._store, self._where = store, where
 
     def items(self) -> Iterator[str]:
-        return (json.dumps(vars(row), separators=(",", ":")) for row in self._store.rows(where=self._where))
+        return map(row_text, self._store.rows(where=self._where))
 
 
 class _Csv:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,30 @@ def provenance(device: torch.device) -> dict[str, str | int]:
     """Commit, versions and device of this process."""
     return {
         "commit": commit(),
+        **versions(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """What a result may depend on beside its settings and data."""
+    return {
         "wcll": wcll.__version__,
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
-        "threads": torch.get_num_threads(),
     }
+
+
+@cache
+def code() -> str:
+    """A digest of the package's source: of its files' names and what they hold."""
+    root, digest = Path(wcll.__file__).parent, blake2b(digest_size=12)
+    for path in sorted(root.rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 @cache

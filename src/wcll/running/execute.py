@@ -162,7 +162,7 @@ def execute(
     total = sum(job.epochs for job in waiting)
     worker = _Worker(store, tasks, device, memory, pace, lambda done: progress(done, total))
     said = False
-    with worker.owner.at_work(), _heartbeat(store, worker.owner):
+    with worker.owner.at_work(), heartbeat(store, worker.owner):
         while waiting and not pace.over:
             left, idle = worker.round(waiting)
             if idle:
@@ -205,8 +205,7 @@ class _Worker:
 
     def work(self, together: Sequence[Job]) -> list[Job]:
         """Do what is left of some jobs; returns those that are other processes'."""
-        claimed = {job: self.store.claim(job.keys, self.owner) for job in together}
-        mine = [Job(tuple(t for t in job.trials if t.key in keys)) for job, keys in claimed.items() if keys]
+        mine, others = claim(together, self.store, self.owner)
         try:
             todo = [(job, self.tasks.of(job)) for job in mine]
             how = partial(run_jobs, memory=self.memory, checkpoints=self.checkpoints, pace=self.pace)
@@ -219,7 +218,7 @@ class _Worker:
         else:
             self.store.add(rows)
             self.checkpoints.clear()
-        return [job for job, keys in claimed.items() if keys is None]
+        return others
 
     def report(self, more: int) -> None:
         """So many more epochs of runs are done."""
@@ -242,6 +241,13 @@ def _handed_out(
         yield together
 
 
+def claim(jobs: Sequence[Job], store: Store, owner: Owner) -> tuple[list[Job], list[Job]]:
+    """What is left of some jobs and is the owner's now, and those that are other processes'."""
+    claimed = {job: store.claim(job.keys, owner) for job in jobs}
+    mine = [Job(tuple(t for t in job.trials if t.key in keys)) for job, keys in claimed.items() if keys]
+    return mine, [job for job, keys in claimed.items() if keys is None]
+
+
 def unfinished(jobs: Sequence[Job], store: Store) -> list[Job]:
     """What is left of jobs."""
     left = (job.without(store.finished(job.keys)) for job in jobs)
@@ -249,7 +255,7 @@ def unfinished(jobs: Sequence[Job], store: Store) -> list[Job]:
 
 
 @contextmanager
-def _heartbeat(store: Store, owner: Owner) -> Iterator[None]:
+def heartbeat(store: Store, owner: Owner) -> Iterator[None]:
     """Say every few seconds that this process lives; give its claims back at the end, however it ends."""
     over = threading.Event()
 

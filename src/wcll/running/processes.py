@@ -18,7 +18,7 @@ from types import FrameType
 
 import torch
 
-from wcll.checks import InputError, whole
+from wcll.checks import InputError, choice, extra, whole
 from wcll.results.store import Store
 from wcll.running.execute import Load, Tasks, execute, unfinished
 from wcll.running.memory import available
@@ -30,27 +30,49 @@ LOOK = 1.0  # seconds between looks at how far the workers are
 
 
 Progress = Callable[[float, int], None]  #: told how many epochs of runs are done, and of how many
+Say = Callable[[str], None]  #: told a line
+RUNNERS: dict[str, str | None] = {"local": None, "dask": "distributed"}  #: by name, the package that each needs
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the work: a device, threads of torch, and on a CPU perhaps several processes."""
+    """Who does the work: a device, threads of torch, and on a CPU perhaps several processes; or a cluster's workers."""
 
     device: torch.device
     threads: int
     processes: int
     memory: int | None  #: bytes
+    runner: str = "local"
+    address: str | None = None  #: of a cluster that is there
 
     @staticmethod
-    def of(device: str, threads: int, processes: int | None, memory: int | None) -> Workers:
+    def of(
+        device: str,
+        threads: int,
+        processes: int | None,
+        memory: int | None,
+        runner: str = "local",
+        address: str | None = None,
+    ) -> Workers:
         """Checked; without a number of processes, as many as there are cores on a CPU."""
+        _check_runner(runner, address, processes)
         where = dtype_and_device("float32", device)[1]
         _number_of("threads", threads)
         if processes is None:
             processes = max(cores() // threads, 1) if where.type == "cpu" else 1
         if _number_of("processes", processes) > 1 and where.type != "cpu":
             raise InputError("--processes", "1 on a GPU, which trains many runs at once", processes)
-        return Workers(where, threads, processes, None if memory is None else whole("memory", memory))
+        return Workers(where, threads, processes, None if memory is None else whole("memory", memory), runner, address)
+
+
+def _check_runner(runner: str, address: str | None, processes: int | None) -> None:
+    """A runner that is known and installed; an address is for a cluster, whose workers are there already."""
+    if package := RUNNERS[choice("--runner", runner, RUNNERS)]:
+        extra(package, runner)
+    if address is not None and runner == "local":
+        raise InputError("--address", "none for --runner local", address, "for example --runner dask")
+    if address is not None and processes not in (None, 1):
+        raise InputError("--processes", "none beside --address, where workers are there already", processes)
 
 
 def _number_of(argument: str, value: int) -> int:
@@ -75,7 +97,7 @@ def execute_in_processes(
         watching = watcher.submit(_watch, jobs, path, tallies, progress, over)
         try:
             with _pool(count) as pool:
-                with _deaf_to_control_c():  # which the workers inherit
+                with deaf_to_control_c():  # which the workers inherit
                     given = (jobs, path, load, workers.threads, limit, end)
                     work = [pool.submit(_work, *given, tally) for tally in tallies]
                 errors = [one.result() for one in work]
@@ -113,7 +135,7 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def _deaf_to_control_c() -> Iterator[None]:
+def deaf_to_control_c() -> Iterator[None]:
     """Ctrl-C is heard when this is over; processes that are started meanwhile never hear it, from their first line.
 
     Blocking it is for them. Here it isn't enough, as any other thread of this process may take it, and it would end

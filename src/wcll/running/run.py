@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,16 +18,15 @@ from wcll.memory import in_words
 from wcll.results import Row, Store
 from wcll.results.store import STORE as STORE
 from wcll.running.estimate import Cost, estimate
-from wcll.running.execute import Load, Tasks, check_jobs, execute, unfinished
+from wcll.running.execute import Load, Tasks, check_jobs, unfinished
 from wcll.running.memory import available, need_of
 from wcll.running.pace import now
 from wcll.running.plan import TOGETHER, Job, plan
-from wcll.running.processes import Progress, Workers, execute_in_processes
+from wcll.running.processes import Progress, Say, Workers
+from wcll.running.runners import BY_NAME, Fill, Orders
 from wcll.suites import Suite, Trial, load_suite
 from wcll.suites.suite import MOST_RUNS
 from wcll.training import torch_threads
-
-Say = Callable[[str], None]
 
 
 class OutOfTimeError(Exception):
@@ -56,6 +55,8 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     progress: Progress | None = None,
     say: Say | None = None,
     max_time: float | None = None,
+    runner: str = "local",
+    address: str | None = None,
 ) -> dict[str, Row]:
     """Train what is missing of a suite, as ``wcll run`` does, and return its rows by key.
 
@@ -90,7 +91,12 @@ def run(  # noqa: PLR0913 - one argument an option of the command
         Called with a line of text: what is found in the store, and whom this waits for.
     max_time : float or None
         Seconds after which this should be over. What is not finished then is kept beside the store, and the next call
-        goes on with it, at the same epoch; one epoch at least is trained.
+        goes on with it, at the same epoch; one epoch at least is trained. Of a cluster, what is in training is lost.
+    runner : {"local", "dask"}
+        Who trains: processes of this machine, or workers of a Dask scheduler, which send rows back to this process.
+    address : str or None
+        A scheduler that is there, such as ``"tcp://127.0.0.1:8786"``; None starts one, with ``processes`` workers, that
+        only this machine reaches.
 
     Returns
     -------
@@ -123,7 +129,7 @@ def run(  # noqa: PLR0913 - one argument an option of the command
         runs = Runs(
             trials=tuple(wanted.all_trials(seeds)),
             store=target if isinstance(target, Store) else Path(target),
-            workers=Workers.of(device, threads, processes, memory),
+            workers=Workers.of(device, threads, processes, memory, runner, address),
             data=None if data is None else Path(data),
             together=TOGETHER if together is None else whole("together", together),
             end=end,
@@ -175,11 +181,13 @@ class Runs:
             tasks = Tasks(self._load)
             if left:  # before the store is made: data that cannot be used leave nothing behind
                 check_jobs(left, tasks, self.workers.device)
-            with self._open() as store:
-                if left:
+            who = self._that_fit(left, tasks, say) if left else self.workers
+            orders = Orders(jobs, who, tasks, self._load, self.data, self.end, progress, say)
+            with BY_NAME[who.runner](orders) if left else nullcontext() as fill, self._open() as store:
+                if fill:
                     done = len(keys) - sum(len(job.keys) for job in left)
                     say(f"{title}: {len(keys)} runs, {done} of them in {store.path}")
-                    replace(self, workers=self._that_fit(left, tasks, say))._execute(jobs, store, tasks, progress, say)
+                    self._execute(fill, store, keys, say)
                 else:
                     say(f"{title}: all {len(keys)} runs are in {store.path}; nothing is left to do")
                 return self._finished(store, keys, say)
@@ -245,17 +253,11 @@ class Runs:
             say(f"processes: {fit} instead of {who.processes}, as a run takes {in_words(max(needs))}")
         return replace(who, processes=fit)
 
-    def _execute(self, jobs: Sequence[Job], store: Store, tasks: Tasks, progress: Progress, say: Say) -> None:
+    def _execute(self, fill: Fill, store: Store, keys: Sequence[str], say: Say) -> None:
         """Work through the jobs; one who stops this is told how to go on."""
-        who = self.workers
         try:
-            if who.processes > 1:
-                execute_in_processes(jobs, store.path, self._load, who, progress, self.end)
-            else:
-                limited = partial(execute, memory=who.memory, end=self.end)
-                limited(jobs, store, tasks, who.device, progress=progress, say=say)
+            fill(store)
         except KeyboardInterrupt:
-            keys = [key for job in jobs for key in job.keys]
             done = f"{len(store.finished(keys))} of {len(keys)} runs are in {store.path}"
             say(f"{done}; the same command goes on from there")
             raise

@@ -1,0 +1,115 @@
+"""Workers of a Dask scheduler: one that is there, or one of this machine's own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from queue import Empty, SimpleQueue
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from wcll.checks import InputError, extra
+from wcll.running.processes import Workers, deaf_to_control_c
+from wcll.running.units import failed, work
+
+ANSWER, JOIN = 10.0, 60.0  #: seconds until a scheduler has to answer, and until a first worker has to be there
+GOES_ON = "the same command goes on with what is left"
+
+
+@contextmanager
+def dask_cluster(workers: Workers) -> Iterator[DaskCluster]:
+    """The workers at ``workers.address``; without one, processes of this machine, on loopback, until this is over."""
+    distributed = extra("distributed", "dask")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one line
+    with ExitStack() as stack:
+        address = workers.address or stack.enter_context(_own(distributed, workers.processes))
+        try:
+            client = stack.enter_context(distributed.Client(address, timeout=ANSWER, set_as_default=False))
+            client.wait_for_workers(1, timeout=JOIN)
+        except (OSError, RuntimeError, TimeoutError, TypeError, ValueError) as error:
+            expected = "the address of a Dask scheduler that has workers"
+            got = f"{address} ({type(error).__name__}: {error})"
+            remedy = "for example tcp://127.0.0.1:8786 after 'dask scheduler' and 'dask worker'"
+            raise InputError("--address", expected, got, remedy) from None
+        yield DaskCluster(client, distributed.KilledWorker)
+
+
+@contextmanager
+def _own(distributed: Any, processes: int) -> Iterator[Any]:
+    """A scheduler and workers of one thread each, which nobody outside this machine reaches; no page, no files left."""
+    with TemporaryDirectory(prefix="wcll-") as folder, ExitStack() as stack:
+        with deaf_to_control_c():  # which the workers inherit
+            cluster = distributed.LocalCluster(
+                n_workers=processes,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                worker_dashboard_address=None,
+                memory_limit=0,  # runs are cut to the memory there is
+                local_directory=folder,
+                silence_logs=logging.CRITICAL,
+            )
+        yield stack.enter_context(cluster)
+
+
+class DaskCluster:
+    """What a client of a scheduler can do, as :class:`wcll.running.cluster.Cluster` asks for it."""
+
+    def __init__(self, client: Any, killed: type[Exception]) -> None:
+        self._client, self._killed = client, killed
+        self._done = SimpleQueue[Any]()
+        self._out: dict[str, Any] = {}  # what nobody holds is forgotten
+
+    def workers(self) -> Mapping[str, str]:
+        """Those that there are now; with more threads they would train units beside each other."""
+        threads = self._ask(self._client.nthreads)
+        for worker, number in threads.items():
+            if number != 1:
+                raise InputError(f"worker {worker}", "one thread", number, "start it with 'dask worker --nthreads 1'")
+        return {worker: worker.rpartition(":")[0] for worker in threads}
+
+    def ask_all(self, text: str) -> Mapping[str, str]:
+        """A worker that cannot even import the package says so."""
+        replies = self._ask(self._client.run, work, text, on_error="return")
+        return {worker: reply if isinstance(reply, str) else _broken(reply) for worker, reply in replies.items()}
+
+    def submit(self, text: str) -> str:
+        """A unit whose worker is lost is given to another by the scheduler."""
+        future = self._ask(self._client.submit, work, text, pure=False)
+        self._out[future.key] = future
+        future.add_done_callback(self._done.put)
+        return str(future.key)
+
+    def reply(self, seconds: float) -> tuple[str, str] | None:
+        """A unit that has lost several workers is not tried again: it may be what kills them."""
+        self._check_scheduler()
+        try:
+            future = self._done.get(timeout=seconds)
+        except Empty:
+            return None
+        self._check_scheduler()
+        del self._out[future.key]
+        error = self._ask(future.exception) if future.status != "finished" else None
+        if isinstance(error, self._killed):
+            dead = InputError("unit", "workers that live", "several that died of it: out of memory?", GOES_ON)
+            return future.key, failed(dead)
+        return future.key, _broken(error) if error else self._ask(future.result)
+
+    def _check_scheduler(self) -> None:
+        if self._client.status != "running":
+            raise InputError("--runner", "a Dask scheduler that answers", "one that is gone", GOES_ON)
+
+    def _ask(self, question: Any, *given: Any, **options: Any) -> Any:
+        """What a scheduler says, if it is there."""
+        try:
+            return question(*given, **options)
+        except (OSError, RuntimeError, TimeoutError) as error:
+            got = f"none ({type(error).__name__}: {error})"
+            raise InputError("--runner", "an answer of the Dask scheduler", got, GOES_ON) from None
+
+
+def _broken(error: object) -> str:
+    """A worker that fails before it can say why."""
+    return failed(InputError("worker", "one that has wcll and trains", f"{type(error).__name__}: {error}"))
