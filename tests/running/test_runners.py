@@ -209,6 +209,10 @@ def test_runners_that_make_no_sense(here, options, message, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_every_runner_that_is_offered_is_there():
+    assert list(runners.BY_NAME) == list(processes.RUNNERS)
+
+
 def test_without_the_extra_one_line_says_what_to_install(here, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert command(["run", "tiny.toml", "--runner", "dask"]) == 2
