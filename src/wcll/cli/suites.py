@@ -78,11 +78,11 @@ def run(  # noqa: PLR0913 - one argument an option
     max_time: MaxTime = None,
     dry_run: DryRun = False,
     runner: Annotated[
-        str, typer.Option(help="Who trains: local (processes of this machine) or dask (workers of a scheduler).")
+        str, typer.Option(help="Who trains: local (processes of this machine), or workers of dask or ray.")
     ] = "local",
     address: Annotated[
         str | None,
-        typer.Option(help="A scheduler that is there, such as tcp://127.0.0.1:8786 (default: one is started)."),
+        typer.Option(help="A cluster that is there, such as tcp://127.0.0.1:8786 (default: one is started)."),
     ] = None,
 ) -> None:
     """Run what is missing of a suite, and print its tables. A stopped run goes on where it was."""

@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import ceil
 from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from pathlib import Path
@@ -31,7 +32,11 @@ LOOK = 1.0  # seconds between looks at how far the workers are
 
 Progress = Callable[[float, int], None]  #: told how many epochs of runs are done, and of how many
 Say = Callable[[str], None]  #: told a line
-RUNNERS: dict[str, str | None] = {"local": None, "dask": "distributed"}  #: by name, the package that each needs
+RUNNERS: dict[str, str | None] = {
+    "local": None,
+    "dask": "distributed",
+    "ray": "ray",
+}  #: by name, the package that each needs
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,8 @@ class Workers:
 
 def _check_runner(runner: str, address: str | None, processes: int | None) -> None:
     """A runner that is known and installed; an address is for a cluster, whose workers are there already."""
-    if package := RUNNERS[choice("--runner", runner, RUNNERS)]:
+    package = RUNNERS[choice("--runner", runner, RUNNERS)]
+    if package and find_spec(package) is None:  # it is not loaded yet: Ray has to be told things before
         extra(package, runner)
     if address is not None and runner == "local":
         raise InputError("--address", "none for --runner local", address, "for example --runner dask")

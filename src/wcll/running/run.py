@@ -92,10 +92,10 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     max_time : float or None
         Seconds after which this should be over. What is not finished then is kept beside the store, and the next call
         goes on with it, at the same epoch; one epoch at least is trained. Of a cluster, what is in training is lost.
-    runner : {"local", "dask"}
-        Who trains: processes of this machine, or workers of a Dask scheduler, which send rows back to this process.
+    runner : {"local", "dask", "ray"}
+        Who trains: processes of this machine, or workers of Dask or Ray, which send rows back to this process.
     address : str or None
-        A scheduler that is there, such as ``"tcp://127.0.0.1:8786"``; None starts one, with ``processes`` workers, that
+        A cluster that is there, such as ``"tcp://127.0.0.1:8786"``; None starts one, with ``processes`` workers, that
         only this machine reaches.
 
     Returns

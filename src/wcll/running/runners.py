@@ -18,6 +18,7 @@ from wcll.running.dask_cluster import dask_cluster
 from wcll.running.execute import Load, Tasks, execute
 from wcll.running.plan import Job
 from wcll.running.processes import Progress, Say, Workers, execute_in_processes
+from wcll.running.ray_cluster import ray_cluster
 
 
 @dataclass(frozen=True)
@@ -66,4 +67,8 @@ def on_cluster(connect: Callable[[Workers], AbstractContextManager[Cluster]], or
 
 
 #: By the names that ``processes.RUNNERS`` has.
-BY_NAME: dict[str, Runner] = {"local": local, "dask": partial(on_cluster, dask_cluster)}
+BY_NAME: dict[str, Runner] = {
+    "local": local,
+    "dask": partial(on_cluster, dask_cluster),
+    "ray": partial(on_cluster, ray_cluster),
+}
