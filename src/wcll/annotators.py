@@ -38,13 +38,13 @@ def transition_with_model(
 
     In every round models are trained on the other folds with the Q so far, and Q is estimated anew from their
     predictions (:func:`transition_from_predictions`). It begins with popularity, again with popularity and a small
-    diagonal, and, if all samples have three to five labels, once more with what repeated labels tell
-    (:func:`wcll.labels.transition_from_repeated`). Which is taken, the starts themselves among them, is decided by the
-    likelihood of labels that neither the model nor the Q has seen: a start if it is as good as the best, else the mean
-    of the last three that are.
+    diagonal, and, if samples have more than two labels on average, once more with what these tell by themselves
+    (:func:`wcll.labels.transition_from_repeated`; if any has more than five, ``wcll.labels.large_sets``). Which is
+    taken, starts themselves among them, is decided by the likelihood of labels that neither model nor Q has seen:
+    a start if it is as good as the best, else the mean of the last three that are.
 
-    Samples with more than five labels, such as the complements of candidate sets, say nearly everything whatever Q is,
-    and a wrong Q does much harm there: then no model is trained, and Q is popularity.
+    Large sets that rule out more than two thirds of the classes on average, such as the complements of candidates, say
+    nearly everything whatever Q is, and a wrong Q does much harm there: then no model is trained, and Q is popularity.
 
     Parameters
     ----------

@@ -148,11 +148,22 @@ def _doing(settings: Settings) -> str:
     return "choosing by labels that models have not seen" + ("" if settings.max_time else " (--max-time 60s limits it)")
 
 
+class _Saying(logging.Handler):
+    """Says what is logged."""
+
+    def __init__(self, say: Say) -> None:
+        super().__init__(logging.INFO)
+        self.say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line."""
+        self.say(record.getMessage())
+
+
 @contextmanager
 def _told_of_choices(say: Say) -> Iterator[None]:
     """Within it, what the classifier tells of its choices is said, too."""
-    handler, log = logging.Handler(logging.INFO), logging.getLogger("wcll")
-    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign]
+    handler, log = _Saying(say), logging.getLogger("wcll")
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)

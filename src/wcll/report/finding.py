@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from wcll.evaluation import metric_title
 from wcll.report.tables import Line, Table
@@ -46,16 +46,15 @@ def _of_best(table: Table) -> str:
         return _undecided(table, leaders, places, metric)
     (own,) = leaders
     won = [i for i in places if own.cells[i].best]
-    figures = sorted({f"{100 * own.cells[i].mean:.1f}" for i in (min(won, key=_mean(own)), max(won, key=_mean(own)))})
+    means = [100 * own.cells[i].mean for i in won]
     where = f" in {len(won)} of {len(places)} columns" if len(places) > 1 else ""
     said = f"{own.title} has the highest {metric_title(metric)} of {len(rivals)} methods that learn from complementary "
-    said += f"labels{where}, {' to '.join(figures)} %"
+    said += f"labels{where}, {_span(means)} %"
     if unsure := sum(any(line.cells[i].undecided for line in rivals) for i in won):
         said += ", which may be chance" + (f" in {unsure} of them" if len(won) > 1 else "")
     if limits := [line for line in table.lines if line.limit and line.cells[won[0]].values]:
         points = [100 * (limits[0].cells[i].mean - own.cells[i].mean) for i in won if limits[0].cells[i].values]
-        span = " to ".join(sorted({f"{point:.1f}" for point in (min(points), max(points))}, key=float))
-        said += f"; {limits[0].title} has {span} points more"
+        said += f"; {limits[0].title} has {_span(points)} points more"
     return said + "."
 
 
@@ -69,8 +68,13 @@ def _undecided(table: Table, leaders: Sequence[Line], places: Sequence[int], met
     return f"No one method is ahead: the highest {metric_title(metric)} has {', '.join(each)}."
 
 
-def _mean(line: Line) -> Callable[[int], float]:
-    return lambda place: line.cells[place].mean
+def _span(values: Sequence[float]) -> str:
+    """From the least to the largest, once if they look alike.
+
+    >>> _span([10.21, 9.5]), _span([2.01, 2.0])
+    ('9.5 to 10.2', '2.0')
+    """
+    return " to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(values), max(values))))
 
 
 def _beside(mean: float, other: float, whom: str) -> str:

@@ -105,8 +105,6 @@ USUAL: dict[str, dict[str, Any]] = {
     "plain": {},
     "strong": {"model": {"name": "cnn9", "dropout": 0.0}, "lr": 1e-3, "max_epochs": 80, "weight_decay": 0.05},
 }
-#: Options of models that are named, but not told them.
-OF_MODELS: dict[str, dict[str, dict[str, Any]]] = {"strong": {"cnn9": {"dropout": 0.0}}}
 
 
 def recipe_of(given: str | Mapping[str, Any]) -> Recipe:
@@ -128,15 +126,15 @@ def usual(given: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def usual_model(model: Any, given: str | Mapping[str, Any]) -> Any:
-    """A model that is named and nothing else, with the options that are usual beside a training.
+    """A model that is named and nothing else, with the options that it usually has beside a training.
 
     >>> usual_model("cnn9", "strong"), usual_model("cnn9", "plain")
     ({'name': 'cnn9', 'dropout': 0.0}, 'cnn9')
     >>> usual_model({"name": "cnn9", "width": 32}, "strong")
     {'name': 'cnn9', 'width': 32}
     """
-    options = OF_MODELS.get(_name_of(given), {}).get(model) if isinstance(model, str) else None
-    return model if options is None else {"name": model, **options}
+    own = usual(given).get("model", {})
+    return own if isinstance(model, str) and own.get("name") == model else model
 
 
 def _name_of(given: str | Mapping[str, Any]) -> str:
