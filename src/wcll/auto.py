@@ -30,6 +30,7 @@ from wcll.losses.chosen import AUTO as AUTO
 from wcll.losses.chosen import LIKELIHOOD
 from wcll.models import Family, ModelChoice, family_of
 from wcll.training import PLAIN, Engine, Recipe, RunGroup, RunLoss, Training, make_engine, train
+from wcll.training.ranks import ranks
 
 LOSS = LIKELIHOOD  #: of labels under Q: the one loss whose held-out value says how good a model is
 RATES = (5e-4, 2e-3, 1e-2)
@@ -385,8 +386,11 @@ class _Clock:
 
     @property
     def over(self) -> bool:
-        """Whether it is."""
-        return self.end is not None and monotonic() >= self.end
+        """Whether it is; where several processes train together, by the clock of the first."""
+        if self.end is None:
+            return False
+        over, who = monotonic() >= self.end, ranks()
+        return over if who is None else who.first_says(over)
 
 
 def _candidates(

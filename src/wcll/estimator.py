@@ -451,7 +451,8 @@ class ComplementaryClassifier(KeptClassifier):
         own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
         with torch_threads(1 if training.family.small else None) as threads:
             engine = make_engine([new._run_group(samples, spec, options, training.dtype)], training, plain=own)
-            if go_on and not engine.load_state(self.state_):  # of another kind of engine: moments start anew
+            if go_on and not engine.load_state(self.state_):
+                LOG.info("kept by another kind of engine: the optimiser starts anew from the weights that were reached")
                 engine.load_parameters(0, self.network_.state_dict())
                 engine.epoch = self.n_iter_
             begun = engine.epoch

@@ -22,6 +22,7 @@ from wcll.cli.own_options import (
     class_list,
     tell_notes,
 )
+from wcll.cli.torchrun import company
 from wcll.datasets.arrays import read_array
 from wcll.owndata.card import card_of, markdown
 from wcll.owndata.folder import is_model_folder
@@ -78,42 +79,52 @@ def train(  # noqa: PLR0913  (a command's options)
     as_json: Annotated[bool, typer.Option("--json", help="Print the model card as JSON.")] = False,
 ) -> None:
     """Learn from complementary labels in your own data; without a true label, and without writing Python."""
-    _check_out(out, force, resume)
-    pixels = None if size is None else _pixels(size)
-    seconds = None if max_time is None else time_span("--max-time", max_time)
-    told = None if transition is None else _transition(transition)
-    settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, device, training)
-    check_settings(settings)
-    roles = Roles(tuple(not_label or ()), item, group, None, tuple(ignore or ()), class_list(classes))
-    samples = read_samples(data, roles, Reading(skip_bad=skip_bad, size=pixels, labels_in=labels))
-    _check_categories(samples, category or [])
-    check_no_truth(samples, category or [])
-    unfinished = Unfinished.beside(out)
-    try:
-        learnt = learn(
-            samples,
-            roles,
-            settings,
-            categories=tuple(category or ()),
-            size=pixels,
-            unfinished=unfinished,
-            resume=resume,
-            say=lambda line: tell(f"wcll: {line}"),
-        )
-    except KeyboardInterrupt:
-        if unfinished.exists():
-            tell("wcll: the same command with --resume goes on from here")
-        raise
-    card = card_of(samples, learnt, _command(context.params))
-    _write(out, samples, learnt, card)
-    Unfinished(unfinished).clear()
+    with company(device) as here:
+        with here.agreeing():
+            if here.speaks:
+                _check_out(out, force, resume)
+            pixels = None if size is None else _pixels(size)
+            seconds = None if max_time is None else time_span("--max-time", max_time)
+            told = None if transition is None else _transition(transition)
+            settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, here.device or device, training)
+            check_settings(settings)
+            roles = Roles(tuple(not_label or ()), item, group, None, tuple(ignore or ()), class_list(classes))
+            samples = read_samples(data, roles, Reading(skip_bad=skip_bad, size=pixels, labels_in=labels))
+            _check_categories(samples, category or [])
+            check_no_truth(samples, category or [])
+        unfinished = Unfinished.beside(out)
+        try:
+            with here.quiet():
+                learnt = learn(
+                    samples,
+                    roles,
+                    settings,
+                    categories=tuple(category or ()),
+                    size=pixels,
+                    unfinished=unfinished,
+                    resume=resume,
+                    say=here.say,
+                )
+        except KeyboardInterrupt:
+            if unfinished.exists():
+                here.say("the same command with --resume goes on from here")
+            raise
+        if here.speaks:
+            card = card_of(samples, learnt, _command(context.params))
+            _write(out, samples, learnt, card)
+            Unfinished(unfinished).clear()
+            _tell(learnt, card, out, as_json)
+
+
+def _tell(learnt: Learnt, card: dict[str, Any], out: Path, as_json: bool) -> None:
+    """What came of it."""
     tell_notes(learnt.notes)
     for line in card["alarms"]:
         tell(f"wcll: warning: {line}")
     if as_json:
         print(json.dumps(card, indent=2))
-        return
-    _print(card, out)
+    else:
+        _print(card, out)
 
 
 def _check_out(out: Path, force: bool, resume: bool) -> None:

@@ -7,7 +7,8 @@ runs, and so does one batch norm.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -92,11 +93,24 @@ class RunConv(nn.Module):
         return functional.conv2d(x, self.weight.flatten(0, 1), stride=self.stride, padding=self.padding, groups=groups)
 
 
+MOMENTUM, EPSILON = 0.1, 1e-5  #: of batch norm; torch's own
+
+
+@dataclass(frozen=True)
+class Part:
+    """The samples of a batch that this process has, where several have parts of it."""
+
+    first: int
+    whole: int  #: samples of the batch
+    summed: Callable[[Tensor], Tensor]  #: over all processes, gradients too
+
+
 class RunBatchNorm(nn.Module):
     """Batch normalisation of features (n, runs * channels, h, w), with statistics of each run's own."""
 
     running_mean: Tensor
     running_var: Tensor
+    part: Part | None = None  #: None: the whole batch
 
     def __init__(self, draws: Draws, channels: int) -> None:
         super().__init__()
@@ -106,8 +120,21 @@ class RunBatchNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise; in training, update the running statistics."""
+        if self.training and self.part is not None:
+            return self._over_parts(x, self.part)
         mean, var, weight, bias = (t.view(-1) for t in (self.running_mean, self.running_var, self.weight, self.bias))
         return functional.batch_norm(x, mean, var, weight, bias, training=self.training)
+
+    def _over_parts(self, x: Tensor, part: Part) -> Tensor:
+        """The same with statistics of a batch that several processes have parts of."""
+        n = part.whole * x[0, 0].numel()
+        mean = part.summed(x.sum((0, 2, 3))) / n
+        centred = x - mean.view(-1, 1, 1)
+        var = part.summed(centred.square().sum((0, 2, 3))) / n
+        for running, now in ((self.running_mean, mean), (self.running_var, var * (n / (n - 1)))):
+            running.lerp_(now.detach().view_as(running), MOMENTUM)
+        scale = self.weight.view(-1) / torch.sqrt(var + EPSILON)
+        return centred * scale.view(-1, 1, 1) + self.bias.view(-1, 1, 1)
 
 
 MOST_DRAWN = 2**27  # numbers of drop-out drawn at a time: some gigabytes while it lasts
@@ -122,6 +149,7 @@ class RunDropout(nn.Module):
     keys: Tensor
     prepared: Tensor
     chosen: Tensor
+    part: Part | None = None  #: None: the whole batch
 
     def __init__(self, seeds: Sequence[int], rate: float, layer: int) -> None:
         super().__init__()
@@ -137,8 +165,10 @@ class RunDropout(nn.Module):
         if isinstance(step, Tensor):
             kept = self.chosen.squeeze(1)
         else:
-            self.size = (n, features)
+            self.size = (n if self.part is None else self.part.whole, features)
             kept = self._kept(step)
+            if self.part is not None:
+                kept = kept[:, self.part.first : self.part.first + n]
         scale = kept.to(x.dtype) / (1 - self.rate)
         return x * (scale.transpose(0, 1).reshape(n, -1, 1, 1) if image else scale)
 

@@ -29,6 +29,7 @@ from wcll.owndata.sources import Roles, Samples
 from wcll.owndata.unfinished import Unfinished
 from wcll.persistence import plain_setting
 from wcll.training import dtype_and_device
+from wcll.training.ranks import Ranks, ranks
 from wcll.training.recipe import RECIPES
 
 Say = Callable[[str], None]
@@ -97,12 +98,16 @@ def learn(
     kept = None if unfinished is None else Unfinished(unfinished, _key(x, samples, classes, settings))
     model = kept.resumed(new) if kept is not None and resume else None
     at = 0 if model is None else model.n_iter_
+    who = ranks()
+    writes = who is None or who.number == 0
+    if who is not None:
+        _check_alike(who, _key(x, samples, classes, settings), at)
     if not at:
         say(f"{len(samples)} samples, {len(classes)} classes; {_doing(settings)}")
-    if kept is not None:
+    if kept is not None and writes:
         _announce(kept, resume, at, say)
     fitted = new if model is None else model
-    fitted.callbacks = [] if kept is None else [kept]
+    fitted.callbacks = [kept] if kept is not None and writes else []
     with warnings.catch_warnings(record=True) as caught, _told_of_choices(say):
         warnings.simplefilter("always")
         fitted.fit(x, y, groups=None if samples.groups is None else np.array(samples.groups))
@@ -189,9 +194,19 @@ def _announce(kept: Unfinished, resume: bool, at: int, say: Say) -> None:
     kept.begun = begun
 
 
+def _check_alike(who: Ranks, key: str, at: int) -> None:
+    """Fail unless all processes have the same data and settings, and go on from the same epoch."""
+    if not who.alike(key):
+        remedy = "every machine needs the same files, options and version"
+        raise InputError("data", "the same in all processes", "others", remedy)
+    if not who.alike(str(at)):
+        got = "one that only some of them see"
+        raise InputError("--resume", "an unfinished training that all processes see", got, "share the folder of --out")
+
+
 def _key(x: NDArray[Any], samples: Samples, classes: tuple[str, ...], settings: Settings) -> str:
-    """Of all that a training depends on."""
-    plain = {name: plain_setting(name, value) for name, value in asdict(settings).items()}
+    """Of all that a training depends on; it may go on elsewhere."""
+    plain = {name: plain_setting(name, value) for name, value in asdict(settings).items() if name != "device"}
     hasher = blake2b(digest_size=16)
     hasher.update(json.dumps([__version__, plain, classes, samples.not_labels, samples.groups]).encode())
     hasher.update(f"{x.dtype.str} {x.shape}".encode())

@@ -10,9 +10,11 @@ from math import prod
 import torch
 from torch import Tensor
 
+from wcll.checks import InputError
 from wcll.models import RunStack, Shape, build_model, outline_model
 from wcll.training.batches import batches
 from wcll.training.course import Course
+from wcll.training.ranks import Ranks, ranks
 from wcll.training.recipe import PLAIN
 from wcll.training.runs import RunGroup, Training
 
@@ -43,6 +45,9 @@ class Engine(ABC):
         self.batch_size = min(training.batch_size, self.n)
         self.at_once = training.family.at_once
         self.epoch = 0  #: how many are done
+        self.ranks = ranks()  #: who trains these runs together; None: this process alone
+        if self.ranks is not None:
+            self._check_ranks(self.ranks)
         #: Told which part of an epoch is done, by engines whose steps may take long.
         self.after_step: Callable[[float], object] = lambda part: None
         self._warming: list[bool] | None = None  #: which losses are told what they are told early; None: nothing yet
@@ -50,6 +55,16 @@ class Engine(ABC):
         self.standards = [None if standard is None else standard.to(*place) for standard in given]
         training.recipe.check_samples(tuple(groups[0].x.shape[1:]))
         self.courses = [self._course(group) for group in groups]
+
+    def _check_ranks(self, ranks: Ranks) -> None:
+        """Fail unless all processes are to train the same, each of them some samples of a batch."""
+        plan = [self.n, self.n_runs, self.batch_size, self.training.epochs, [group.seed for group in self.groups]]
+        if not ranks.alike(str(plan)):
+            remedy = "give all the same data, settings and random_state"
+            raise InputError("together", "processes that train the same", "others", remedy)
+        if self.batch_size < ranks.count:
+            expected = f"at least {ranks.count} samples a batch, one a process"
+            raise InputError("batch_size", expected, self.batch_size)
 
     @abstractmethod
     def run_epoch(self) -> None:

@@ -9,6 +9,7 @@ from wcll.training.captured import CapturedRuns, worth_compiling
 from wcll.training.engine import Engine
 from wcll.training.linear import LinearRuns
 from wcll.training.plain import PlainLoop
+from wcll.training.ranks import ranks
 from wcll.training.recipe import PLAIN
 from wcll.training.runs import RunGroup, Training
 
@@ -17,9 +18,8 @@ def engine_for(training: Training) -> type[Engine]:
     """The fastest engine that can train such runs."""
     if training.family is Family.LINEAR and training.recipe == PLAIN:
         return LinearRuns
-    if training.device.type == "cuda" and training.family is not Family.OWN:  # a user's step may not be the same twice
-        return CapturedRuns
-    return PlainLoop
+    recorded = training.family is not Family.OWN and ranks() is None  # others' steps may not be the same twice
+    return CapturedRuns if training.device.type == "cuda" and recorded else PlainLoop
 
 
 def make_engine(groups: Sequence[RunGroup], training: Training, *, plain: bool = False) -> Engine:

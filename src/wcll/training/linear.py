@@ -57,7 +57,7 @@ class LinearRuns(Engine):
         """Train with the losses of these groups from now on; a step is recorded anew."""
         alike, training = zip(*(group.losses for group in groups), strict=True), self.training
         self.losses = [_GroupLoss(parts, training) for parts in alike]
-        self._replay = Replay(self._step, training.device)
+        self._replay = Replay(self._step, training.device) if self.ranks is None else self._step
 
     def run_epoch(self) -> None:
         """One pass over the data."""
@@ -136,16 +136,29 @@ class LinearRuns(Engine):
 
     @torch.no_grad()
     def _step(self) -> None:
-        x = self._numbers(self.x.index_select(0, self.rows)).view(len(self.groups), -1, self.width)
-        _products(self.weights, x.mT, self.logits)
+        x = self._numbers(self.x.index_select(0, self._own_rows())).view(len(self.groups), -1, self.width)
+        if self.ranks is None:
+            _products(self.weights, x.mT, self.logits)
+        else:
+            self.logits.copy_(self.ranks.gathered(self.weights @ x.mT, self.batch_size, -1))
         targets, logits, slope = self.labels.of(self.rows), self._by_run(self.logits), self._by_run(self.slope)
         p = softmax(logits)
         for loss in self.losses:
             slope[:, loss.runs] = loss.gradient(logits[:, loss.runs], p[:, loss.runs], targets)
         if self.training.mean_losses:
             self.total += self._values(logits, targets)
-        _products(self.slope, x, self.optimiser.gradient)
+        if self.ranks is None:
+            _products(self.slope, x, self.optimiser.gradient)
+        else:
+            torch.matmul(self.slope[..., self.ranks.part(self.batch_size)], x, out=self.optimiser.gradient)
+            self.ranks.sum_in_place(self.optimiser.gradient)
         self.optimiser.step()
+
+    def _own_rows(self) -> Tensor:
+        """Those of the batch that this process computes."""
+        if self.ranks is None:
+            return self.rows
+        return self.rows.view(len(self.groups), -1)[:, self.ranks.part(self.batch_size)].flatten()
 
 
 class _Labels:

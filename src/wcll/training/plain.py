@@ -169,6 +169,9 @@ class PlainLoop(Engine):
         self.x = [self._normalised(g, training.numbers(group.x)) for g, group in enumerate(groups)]
         self.targets = [group.targets.to(training.device) for group in groups]
         self.stacks = [StackStep(group, training, 0, self.n_runs) for group in groups]
+        if self.ranks is not None:
+            for stack in self.stacks:
+                stack.forward = self.ranks.sharing(stack.model)
         self.step = torch.tensor(0)  #: how many are done
 
     def run_epoch(self) -> None:
