@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,8 @@ import numpy as np
 import torch
 
 from cases import CASES, context
+from wcll import ComplementaryClassifier
+from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets
 from wcll.training import RunGroup, RunLoss, Training, make_engine, recipe_of
 from wcll.training.ranks import ranks, together
@@ -84,11 +85,10 @@ def absent_classes() -> int:
     return found
 
 
-def start(what: str, folder: Path, count: int = 2, **more: str) -> list[subprocess.CompletedProcess[str]]:
-    """Let some processes do a thing of this file together; what each said."""
-    meeting = Path(tempfile.mkdtemp(dir=folder)) / "meeting"
-    command = [sys.executable, __file__, what, str(folder), str(meeting)]
-    quiet = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **more}
+def start(folder: Path, count: int = 2) -> list[subprocess.CompletedProcess[str]]:
+    """Let some processes do everything together; what each said."""
+    command = [sys.executable, __file__, str(folder)]
+    quiet = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     here = [
         subprocess.Popen([*command, str(rank), str(count)], env=quiet, stdout=-1, stderr=-1, text=True)
         for rank in range(count)
@@ -105,25 +105,18 @@ def start(what: str, folder: Path, count: int = 2, **more: str) -> list[subproce
 
 
 def everything(folder: Path, rank: int) -> None:
-    """Train all models with every loss, and write what came of it."""
+    """Train all models with every loss, some of them halfway, and write what came of it; try to train apart."""
     for kind, labels in [*((kind, "one") for kind in MODELS), ("linear", "several"), ("mlp", "several")]:
         torch.save(trained(kind, labels), folder / f"{kind}-{labels}-{rank}.pt")
-    print(absent_classes())
-
-
-def halfway(folder: Path, rank: int) -> None:
-    """Train for two epochs, and write the state."""
     for kind in ("linear", "mlp"):
         made = engine(kind)
-        for _ in range(2):
+        for _ in range(EPOCHS // 2):
             made.run_epoch()
         torch.save(made.state(), folder / f"state-{kind}-{rank}.pt")
-
-
-def different(folder: Path, rank: int) -> None:
-    """Training with other seeds."""
-    from wcll.checks import InputError
-
+    print(absent_classes())
+    x, ybar = group("linear").x.numpy(), group("linear").targets.index.numpy()
+    late = ComplementaryClassifier(model="mlp", max_time=0.05 * (1 + rank), random_state=0).fit(x, ybar)
+    print(late.selection_)
     try:
         make_engine([replace(group("linear"), seed=rank)], training("linear"))
     except InputError as error:
@@ -131,11 +124,11 @@ def different(folder: Path, rank: int) -> None:
 
 
 def main() -> None:
-    what, folder, meeting, rank, count = sys.argv[1:]
+    folder, rank, count = Path(sys.argv[1]), *map(int, sys.argv[2:])
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=int(rank), world_size=int(count))
+    torch.distributed.init_process_group("gloo", (folder / "meeting").as_uri(), rank=rank, world_size=count)
     with together():
-        globals()[what](Path(folder), int(rank))
+        everything(folder, rank)
     torch.distributed.destroy_process_group()
 
 

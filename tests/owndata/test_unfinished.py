@@ -164,3 +164,29 @@ def test_nothing_to_go_on_from_starts_anew(tmp_path, capsys):
     data = write_all(tmp_path, 60)["csv"]
     assert run(["train", str(data), "--ignore", "label", *QUICK, "--out", str(tmp_path / "m"), "--resume"]) == 0
     assert "nothing was kept to go on from: training starts anew" in capsys.readouterr().err
+
+
+class Others:
+    """In place of other processes, which may say something else."""
+
+    number, count = 1, 2
+
+    def __init__(self, *alike: bool) -> None:
+        self.answers = iter(alike)
+
+    def alike(self, own: str) -> bool:
+        return next(self.answers)
+
+
+@pytest.mark.parametrize(
+    ("answers", "line"),
+    [
+        ((False,), r"data: expected the same in all processes, got others; every machine needs the same files"),
+        ((True, False), r"--resume: expected an unfinished training that all processes see, got one that only some"),
+    ],
+)
+def test_several_processes_go_on_alike(answers, line, tmp_path, monkeypatch):
+    monkeypatch.setattr("wcll.owndata.learning.ranks", lambda: Others(*answers))
+    with pytest.raises(InputError, match=line):
+        learn(samples(), Roles(("not_label",)), AUTO, unfinished=tmp_path / "unfinished", resume=True)
+    assert not list(tmp_path.iterdir())

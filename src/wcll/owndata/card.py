@@ -39,6 +39,7 @@ def card_of(samples: Samples, learnt: Learnt, command: str) -> dict[str, Any]:
             "machine": platform.machine(),
             "seconds": round(learnt.seconds, 1),
             "resumed_after_epoch": learnt.resumed_at,
+            "processes": learnt.processes,
         },
         "data": data_summary(samples, learnt),
         "belief": str(model.belief_),

@@ -77,6 +77,7 @@ class Learnt:
     alarms: tuple[str, ...]  #: of the labels
     seconds: float
     resumed_at: int = 0  #: the epoch, if it went on from one
+    processes: int = 1  #: that trained together
 
 
 def learn(
@@ -117,7 +118,8 @@ def learn(
     colour = bool(x.ndim == 4 and x.shape[1] == 3) if samples.kind == "images" else None
     own = OwnModel(fitted, preprocessing, samples.kind, roles, colour, size, samples.stamp)
     alarms = tuple(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
-    return Learnt(own, x, (*samples.notes, *notes), alarms, time.perf_counter() - start, at)
+    count = 1 if who is None else who.count
+    return Learnt(own, x, (*samples.notes, *notes), alarms, time.perf_counter() - start, at, count)
 
 
 def labels_of(samples: Samples) -> Any:

@@ -6,6 +6,7 @@ from wcll.training.engine import Engine
 from wcll.training.engines import make_engine
 from wcll.training.epochs import Observer, train
 from wcll.training.optim import RunAdam
+from wcll.training.ranks import together
 from wcll.training.recipe import PLAIN, Recipe, recipe_of
 from wcll.training.runs import RunGroup, RunLoss, Training
 from wcll.training.standard import Standard
@@ -24,6 +25,7 @@ __all__ = [
     "dtype_and_device",
     "make_engine",
     "recipe_of",
+    "together",
     "torch_threads",
     "train",
 ]

@@ -1,0 +1,126 @@
+"""``torchrun -m wcll train``: one model, one voice, one writer; it goes on in one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from own_files import write_all
+from small import PATIENCE
+from wcll.cli.app import run
+from wcll.cli.torchrun import Company
+from wcll.owndata.folder import OwnModel
+from wcll.owndata.unfinished import STATE, Unfinished
+
+#: No port of torchrun's is open to anybody: processes of one machine meet in a file.
+QUIET = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"}
+TRAIN = ["--loss", "log", "--model", "linear", "--lr", "0.001", "--device", "cpu"]  #: convex: rounding dies out
+
+
+def torchrun(folder: Path, *words: str) -> subprocess.Popen[str]:
+    how = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-conf", "store_type=file"]
+    how += ["--rdzv-endpoint", str(Path(tempfile.mkdtemp(dir=folder)) / "meeting"), "-m", "wcll"]
+    command = [sys.executable, "-m", "torch.distributed.run", *how, *words]
+    return subprocess.Popen(command, env={**os.environ, **QUIET}, stdout=-1, stderr=-1, text=True)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("own"))["csv"]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return OwnModel.load(folder).classifier.network_.state_dict()
+
+
+def train(table: Path, out: Path, *more: str) -> list[str]:
+    return ["train", str(table), "--ignore", "label", *TRAIN, "--out", str(out), *more]
+
+
+def test_killed_in_two_processes_and_resumed_in_one(table, tmp_path):
+    """The model is that of one process that never stopped, to rounding."""
+    assert run(train(table, tmp_path / "alone", "--epochs", "3000")) == 0
+    out = tmp_path / "model"
+    process = torchrun(tmp_path, *train(table, out, "--epochs", "3000"))
+    state, end = Unfinished.beside(out) / STATE, time.monotonic() + PATIENCE
+    while not state.exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode
+    assert len(children) == 2
+    assert state.exists(), said
+    assert not out.exists()
+    assert said.count("wcll: 240 samples") == 1
+    assert run(train(table, out, "--epochs", "3000", "--resume")) == 0
+    made = json.loads((out / "card.json").read_text())["made"]
+    assert 0 < made["resumed_after_epoch"] < 3000
+    found = weights(out)
+    for name, expected in weights(tmp_path / "alone").items():
+        torch.testing.assert_close(found[name], expected, atol=1e-4, rtol=1e-3)
+
+
+def test_one_process_speaks_and_writes(table, tmp_path):
+    words = train(table, tmp_path / "model", "--epochs", "3", "--json")
+    process = torchrun(tmp_path, *words)
+    out, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, said
+    card = json.loads(out)  # one, not two
+    assert card["made"]["processes"] == 2
+    assert said.count("wcll: 240 samples") == 1
+    assert run(train(table, tmp_path / "alone", "--epochs", "3")) == 0
+    for name, expected in weights(tmp_path / "alone").items():
+        torch.testing.assert_close(weights(tmp_path / "model")[name], expected)
+    again = torchrun(tmp_path, *words)  # now there is a model
+    out, said = again.communicate(timeout=PATIENCE)
+    assert again.returncode
+    assert [line for line in said.splitlines() if line.startswith("wcll:")] == [
+        f"wcll: error: --out: expected a new folder, got {tmp_path / 'model'}, which holds a model; "
+        "add --force to replace it"
+    ]
+
+
+class Told:
+    """In place of processes: what each of them says, in order, the second being this one or not."""
+
+    def __init__(self, number: int, lines: list[str]) -> None:
+        self.number, self.said = number, lines
+
+    def lines(self, own: str) -> list[str]:
+        return self.said
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_what_is_wrong_in_one_process_ends_all(number, capsys, monkeypatch):
+    monkeypatch.setattr("wcll.cli.torchrun.GRACE", 0.0)
+    monkeypatch.setattr(signal, "signal", lambda *given: None)
+    from typer import Exit
+
+    company = Company(Told(number, ["", "data.csv: expected a file, got none"]))
+    with pytest.raises(Exit) as ended, company.agreeing():
+        pass
+    assert ended.value.exit_code == 2
+    expected = "" if number else "wcll: error: process 1: data.csv: expected a file, got none\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_gpu_for_each_process(monkeypatch, capsys):
+    for name, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": "0", "RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert run(["train", "data.csv", "--out", "model", "--device", "cuda"]) == 2
+    assert capsys.readouterr().err == (
+        "wcll: error: --device: expected a GPU for each of 2 processes, got 1 GPUs; start fewer, or take cpu\n"
+    )
