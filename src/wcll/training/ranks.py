@@ -9,6 +9,7 @@ also a user's own, gives what it gives in one process, to rounding.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -177,3 +178,4 @@ def together() -> Iterator[Ranks | None]:
         yield _current[-1]
     finally:
         _current.pop()
+        gc.collect()  # what trained holds the group, whose threads must be gone before the interpreter is
