@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -80,7 +80,7 @@ def read_beyond(folder: Path) -> dict[str, Part]:
 def render_beyond(found: Mapping[str, Part], reproduced: Mapping[str, Part], annotators: Part | None = None) -> str:
     """The page as Markdown; ``annotators`` is what networks learn from labels that somebody really gave."""
     settings = [_about(found[name], list(lines(found[name], reproduced))) for name in SETTINGS if name in found]
-    others = [_table(found[AUTO])] if AUTO in found else []
+    others = [auto_table(found[AUTO], found[SETTINGS[0]])] if AUTO in found else []
     others += [methods_table(found[METHODS], found[SETTINGS[0]], reproduced)] if METHODS in found else []
     others += [options_table(found[OPTIONS])] if OPTIONS in found else []
     others += [_table(annotators)] if annotators is not None else []
@@ -96,7 +96,7 @@ def in_reach(settings: Sequence[Mapping[str, Any]]) -> str:
     best = "the best number that the paper prints for any method"
     words = f"On CIFAR-10 {min(ahead):+.1f} to {max(ahead):+.1f} points from {best}"
     for one in settings[1:]:
-        words += f"; {one['title']} {one['gain']:+.1f} on average"
+        words += f"; {one['title']} {one['gain']} on average"
     least = min(len(line.ours.values) for one in settings for line in one["lines"])
     return f"{words}. Every setting was run {'once' if least == 1 else f'{least} times'} or more."
 
@@ -126,13 +126,31 @@ def _about(part: Part, found: list[Line]) -> dict[str, Any]:
         "title": _heading(part),
         "dataset": part.suite.settings["dataset"],
         "lines": found,
-        "gain": fmean(line.gain for line in found),
+        "gain": mean_gain(found),
         "plain_n": ", ".join(map(str, sorted(plain))) or "none",
         "tests": tested,
         "level": f"{100 * level:.0f}",
         "error": 100 * sqrt(level * (1 - level) / tested),
         "made": part.made,
     }
+
+
+def mean_gain(found: Sequence[Line]) -> str:
+    """Points from print, averaged over settings, and the standard error of that over trials, which settings share."""
+    shared = sorted(set.intersection(*(set(line.ours.values) for line in found)))
+    gains = [fmean(100 * line.ours.values[seed] - line.printed.mean for line in found) for seed in shared]
+    error = f" ± {stdev(gains) / sqrt(len(gains)):.1f}" if len(gains) > 1 else ""
+    return f"{fmean(line.gain for line in found):+.1f}{error}"
+
+
+def auto_table(part: Part, settings: Part) -> dict[str, Any]:
+    """The default, and ours in the same trials."""
+    table, title = _table(part), part.suite.tables[-1].title
+    (auto,) = part.methods
+    cells = [
+        _same_trials(settings.cell(title, OURS, column), part.cell(title, auto, column)) for column in part.columns
+    ]
+    return table | {"rows": [*table["rows"], [OURS, *map(_text, cells)]]}
 
 
 def methods_table(part: Part, settings: Part, reproduced: Mapping[str, Part]) -> dict[str, Any]:
@@ -143,7 +161,9 @@ def methods_table(part: Part, settings: Part, reproduced: Mapping[str, Part]) ->
         texts = [show_name(method)]
         for column in part.columns:
             plain = _cell(reproduced, dataset, column, PLAIN if method == OURS else method)
-            strong = settings.cell("last epoch", OURS, column) if method == OURS else part.cell(title, method, column)
+            strong = part.cell(title, part.methods[0] if method == OURS else method, column)
+            if method == OURS:
+                strong = _same_trials(settings.cell("last epoch", OURS, column), strong)
             texts += [_text(plain), _text(strong)]
         rows.append(texts)
     head = ["", *(f"{column}, {how}" for column in part.columns for how in ("plain", "strong"))]
@@ -184,6 +204,11 @@ def _heading(part: Part) -> str:
 def _n(part: Part) -> str:
     most = max(len(cell.values) for title in part.tables for row in part.methods for cell in part.cells(title, row))
     return f"n = {most}"
+
+
+def _same_trials(cell: Cell, other: Cell) -> Cell:
+    """A cell without those trials that another does not have."""
+    return replace(cell, values={seed: value for seed, value in cell.values.items() if seed in other.values})
 
 
 def _text(cell: Cell | None) -> str:
