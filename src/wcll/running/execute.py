@@ -78,7 +78,7 @@ def run_jobs(
         seen = [(job, task.view) for job, task in together]
         watch = pace.watch(first, runs, device)
         saves = checkpoints.of([job for job, _ in together], fingerprints, watch) if checkpoints else None
-        if first.auto:  # nothing of it is kept on the way: it takes less than a minute, or starts anew
+        if first.auto:  # nothing of it is kept on the way: minutes of images start anew
             recordings = [choose_and_train(job.first, view, device) for job, view in seen]
             took = time.perf_counter() - start
             pace.note(first, Measured(runs, took, took))
