@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from math import ceil
 from numbers import Integral
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from wcll.errors import LabelWarning
 from wcll.evaluation import LabelFreeConfusion
 from wcll.inputs import (
     Samples,
+    Stream,
     check_features,
     check_groups,
     check_labels,
@@ -319,10 +321,22 @@ class ComplementaryClassifier(KeptClassifier):
             if a declared class is never a label; if an entry Q[y, y] is the largest of its row; if Q and class weights
             correct for the same.
         """
-        if self._is_auto() and not (self.warm_start and hasattr(self, "network_")):
+        if self._chooses():
             return self._choose(X, y, sample_weight, groups)
         epochs = whole("max_epochs", self._settled().max_epochs)
         return self._learn(X, y, sample_weight, self.classes, epochs, part=False)
+
+    def fit_stream(self, stream: Stream) -> Self:
+        """Learn from samples that do not fit into memory, as ``wcll train --stream`` reads them.
+
+        What is chosen, what is warned of, ``estimate_`` and ``prior_`` are of the samples that stand for all. Label
+        counts are those of all, and so are class weights, and Q, where it is recovered from counts. An epoch is a pass
+        over all samples: of ``loss="auto"`` there are as many as take the steps that were chosen, one at least.
+        """
+        if self._chooses():
+            return self._choose(stream.x, stream.y, None, stream.groups, stream)
+        epochs = whole("max_epochs", self._settled().max_epochs)
+        return self._learn(stream.x, stream.y, None, self.classes, epochs, part=False, stream=stream)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: ArrayLike | None = None
@@ -341,7 +355,7 @@ class ComplementaryClassifier(KeptClassifier):
             raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
         return self._learn(X, y, sample_weight, known, 1, part=True)
 
-    def _choose(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+    def _choose(self, X: Any, y: Any, sample_weight: Any, groups: Any, stream: Stream | None = None) -> Self:
         """Choose what was left open without a true label, and learn with it."""
         blank = copy.copy(self)
         blank.__dict__.pop("chosen_", None)  # of an earlier fit
@@ -357,15 +371,17 @@ class ComplementaryClassifier(KeptClassifier):
         if len(samples.features) < auto.LEAST:
             line = f"{len(samples.features)} samples are too few to choose by: {auto.LOSS}, told popularity, is trained"
             warnings.warn(line, LabelWarning, stacklevel=3)
-            blank._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False)
+            blank._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False, stream=stream)
             self._become(blank)
             return self
         budget = None if self.budget is None else whole("budget", self.budget)
         n = len(samples.features)
         epochs, rounds = auto.Given.lengths(n, self.batch_size, budget)
         strong = usual(new.training)  # nothing, if it is plain
+        whole_pass = 1.0 if stream is None else stream.n / n  # in epochs of the samples that are chosen by
         if self.max_epochs is not None:
-            epochs = whole("max_epochs", self.max_epochs)
+            most = ceil(whole("max_epochs", self.max_epochs) * whole_pass)
+            epochs = most if stream is None else min(most, max(epochs, self.max_epochs))
         elif budget is None:
             epochs = max(epochs, strong.get("max_epochs", 0))
         seed = seed_of(self.random_state)
@@ -394,13 +410,21 @@ class ComplementaryClassifier(KeptClassifier):
         told = copy.copy(self)
         told.random_state, told.chosen_ = seed, {"loss": auto.LOSS, "training": new.training, **found.settings}
         told.selection_, told.estimate_ = found.table(), found.estimate
+        passes = min(ceil(found.epoch / whole_pass), self.max_epochs or found.epoch)
+        told.chosen_["max_epochs"] = passes
         before = getattr(self, "network_", None)
         try:
-            told._learn(X, y, sample_weight, self.classes, found.epoch, part=False, temperature=found.temperature)
+            told._learn(
+                X, y, sample_weight, self.classes, passes, part=False, temperature=found.temperature, stream=stream
+            )
         finally:
             if getattr(told, "network_", None) is not before:
                 self._become(told)
         return self
+
+    def _chooses(self) -> bool:
+        """Whether a fit begins with choosing, and does not go on from an earlier one."""
+        return self._is_auto() and not (self.warm_start and hasattr(self, "network_"))
 
     def _is_auto(self) -> bool:
         """Whether all that is not given is to be chosen."""
@@ -430,7 +454,16 @@ class ComplementaryClassifier(KeptClassifier):
         return new
 
     def _learn(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any, epochs: int, *, part: bool, temperature: float = 1.0
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: Any,
+        epochs: int,
+        *,
+        part: bool,
+        temperature: float = 1.0,
+        stream: Stream | None = None,
     ) -> Self:
         """Learn on a copy that takes this one's place once an epoch is over: what fails before changes nothing."""
         go_on = hasattr(self, "network_") and (part or self.warm_start)
@@ -438,7 +471,7 @@ class ComplementaryClassifier(KeptClassifier):
         spec, options = new._check_settings(go_on)
         samples = new._check_samples(X, y, sample_weight, self.classes_ if go_on else classes, go_on, part)
         one_each = samples.split() if samples.labels.mask is not None and not spec.several else samples
-        new._start(one_each, spec, go_on, part)
+        new._start(one_each, spec, go_on, part, stream)
         if not go_on:
             new.temperature_ = temperature
         if not part:  # the parts of a stream may be the same labels again
@@ -447,10 +480,17 @@ class ComplementaryClassifier(KeptClassifier):
         training = new._training(len(new.classes_), epochs, go_on)
         if part:  # nobody knows how many will come
             training = replace(training, recipe=replace(training.recipe, schedule="constant"))
+        if stream is not None:
+            pairs = not spec.several
+            feed = stream.feed(pairs=pairs, batch_size=self.batch_size, seed=new.seed_, dtype=self.dtype)
+            training = replace(training, feed=feed)
         check_size(training.model, samples.features.shape[1:], training.n_classes, dtype=training.dtype)
         own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
         with torch_threads(1 if training.family.small else None) as threads:
-            engine = make_engine([new._run_group(samples, spec, options, training.dtype)], training, plain=own)
+            group = new._run_group(samples, spec, options, training.dtype)
+            if stream is not None and training.feed is not None:
+                group = group.streamed(training.feed, len(stream.x) / stream.n)
+            engine = make_engine([group], training, plain=own)
             if go_on and not engine.load_state(self.state_):
                 LOG.info("kept by another kind of engine: the optimiser starts anew from the weights that were reached")
                 engine.load_parameters(0, self.network_.state_dict())
@@ -482,7 +522,7 @@ class ComplementaryClassifier(KeptClassifier):
             observed_marginal(labels.values, n_classes, sample_weight=weight)
         return Samples(features, labels, weight)
 
-    def _start(self, samples: Samples, spec: LossSpec, go_on: bool, part: bool) -> None:
+    def _start(self, samples: Samples, spec: LossSpec, go_on: bool, part: bool, stream: Stream | None) -> None:
         """Set all that is known before training."""
         if not go_on:
             self.seed_, self.classes_ = seed_of(self.random_state), samples.labels.classes
@@ -491,7 +531,8 @@ class ComplementaryClassifier(KeptClassifier):
             self.__dict__.pop("prior_", None)  # of an earlier fit
         mirrored = recipe_of(self.training).test_flip
         self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link, "mirrored": mirrored}
-        totals = label_totals(samples.labels.values, len(self.classes_), samples.weight)
+        counted = None if stream is None else stream.totals
+        totals = label_totals(samples.labels.values, len(self.classes_), samples.weight) if counted is None else counted
         self.label_totals_ = totals + (self.label_totals_ if part and go_on else 0.0)
         unseen = 0.5 if part and not self.label_totals_.all() else 0.0  # half a label each, until every class was named
         belief = Belief.of(self.transition, self.label_totals_ + unseen)

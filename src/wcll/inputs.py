@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from wcll.labels.names import NamedLabels, declared_categories, encode_labels, s
 from wcll.labels.transition import normalised
 from wcll.memory import check_memory
 from wcll.streams import whole_seed
+from wcll.training.feed import Feed
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -180,6 +181,33 @@ class Samples:
         sample, label, share = to_pairs(self.labels.mask)
         labels = NamedLabels(self.labels.classes, label, None)
         return Samples(self.features[sample], labels, self.weight[sample] * share)
+
+
+class Stream(Protocol):
+    """Samples that do not fit into memory: how many, what their labels are, and some of them that stand for all."""
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+
+    @property
+    def totals(self) -> FloatArray:
+        """How often each class is a label; of several labels of a sample, each counts as its share."""
+
+    @property
+    def x(self) -> NDArray[Any]:
+        """Features of those that stand for all."""
+
+    @property
+    def y(self) -> Any:
+        """Their labels."""
+
+    @property
+    def groups(self) -> NDArray[Any] | None:
+        """Their groups, if there are any."""
+
+    def feed(self, *, pairs: bool, batch_size: int, seed: int, dtype: str) -> Feed:
+        """All of them, for an engine; label sets as pairs of sample and label, if asked for."""
 
 
 def check_target_prior(value: Any, n_classes: int) -> FloatArray | None:

@@ -27,7 +27,8 @@ from wcll.datasets.arrays import read_array
 from wcll.owndata.card import card_of, markdown
 from wcll.owndata.folder import is_model_folder
 from wcll.owndata.learning import Learnt, Settings, check_settings, learn
-from wcll.owndata.sources import Reading, Roles, Samples, check_no_truth, read_samples
+from wcll.owndata.sources import Reading, Roles, Samples, check_categories, check_no_truth, read_samples
+from wcll.owndata.streaming import Streaming, read_stream
 from wcll.owndata.unfinished import Unfinished
 from wcll.report.own_page import own_page
 from wcll.report.render import literal
@@ -74,6 +75,16 @@ def train(  # noqa: PLR0913  (a command's options)
         str | None, typer.Option(help="What images are brought to, such as 64x64 (default: as is).")
     ] = None,
     skip_bad: SkipOption = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Read a .parquet file that does not fit into memory a part at a time.")
+    ] = False,
+    sample: Annotated[
+        int | None, typer.Option(help="Rows of a stream that choices are made by (default: 100000).", min=100, max=MOST)
+    ] = None,
+    buffer: Annotated[
+        int | None,
+        typer.Option(help="Rows of a stream that are shuffled together (default: 256 MB of them).", min=1, max=MOST),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped or killed.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the model card as JSON.")] = False,
@@ -89,9 +100,12 @@ def train(  # noqa: PLR0913  (a command's options)
             settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, here.device or device, training)
             check_settings(settings)
             roles = Roles(tuple(not_label or ()), item, group, None, tuple(ignore or ()), class_list(classes))
-            samples = read_samples(data, roles, Reading(skip_bad=skip_bad, size=pixels, labels_in=labels))
-            _check_categories(samples, category or [])
-            check_no_truth(samples, category or [])
+            reading = Reading(
+                skip_bad=skip_bad, size=pixels, labels_in=labels, too_large="--stream reads it a part at a time"
+            )
+            streaming = _streaming(stream, sample, buffer, seed)
+            whole = None if streaming is None else read_stream(data, roles, reading, streaming, category or [])
+            samples = _samples(data, roles, reading, category or []) if whole is None else whole.samples
         unfinished = Unfinished.beside(out)
         try:
             with here.quiet():
@@ -104,6 +118,7 @@ def train(  # noqa: PLR0913  (a command's options)
                     unfinished=unfinished,
                     resume=resume,
                     say=here.say,
+                    stream=whole,
                 )
         except KeyboardInterrupt:
             if unfinished.exists():
@@ -155,10 +170,18 @@ def _transition(text: str) -> Any:
     return read_array(Path(text)) if text.endswith(".npy") else text
 
 
-def _check_categories(samples: Samples, category: list[str]) -> None:
-    for name in category:
-        if not isinstance(samples.features, dict) or name not in samples.features:
-            raise InputError("--category", "the name of a column of features", repr(name))
+def _streaming(stream: bool, sample: int | None, buffer: int | None, seed: int) -> Streaming | None:
+    for option, value in (("--sample", sample), ("--buffer", buffer)):
+        if value is not None and not stream:
+            raise InputError(option, "--stream beside it", "none")
+    return Streaming(sample, buffer, seed) if stream else None
+
+
+def _samples(data: Path, roles: Roles, reading: Reading, category: list[str]) -> Samples:
+    samples = read_samples(data, roles, reading)
+    check_categories(samples.features, category)
+    check_no_truth(samples, category)
+    return samples
 
 
 def _command(given: dict[str, Any]) -> str:

@@ -79,6 +79,13 @@ class Targets:
         """The same targets on a device."""
         return self.each(lambda part: part.to(device))
 
+    def take(self, others: Targets) -> None:
+        """Put others, which are fewer or as many, in the place of the first of these."""
+        new = (others.mask, others.index, others.sample_weight)
+        for place, values in zip((self.mask, self.index, self.sample_weight), new, strict=True):
+            if place is not None and values is not None:
+                place[: len(values)] = values
+
     def each(self, change: Callable[[Tensor], Tensor]) -> Targets:
         """The same change made to every tensor."""
         index = None if self.index is None else change(self.index)

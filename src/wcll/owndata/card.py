@@ -13,7 +13,8 @@ import torch
 from wcll import __version__
 from wcll.labels.worth import POINTS, label_worth
 from wcll.owndata.learning import Learnt
-from wcll.owndata.sources import Samples, label_counts
+from wcll.owndata.preprocessing import Held
+from wcll.owndata.sources import Samples, counts_of
 
 LIMITS = (
     "No true label was used: every figure is an estimate from complementary labels, and rests on the Q above.",
@@ -76,15 +77,14 @@ def alarms_of(learnt: Learnt) -> list[str]:
 
 def data_summary(samples: Samples, learnt: Learnt) -> dict[str, Any]:
     """How many samples, features and labels there are."""
-    assert samples.not_labels is not None
-    lengths = [len(names) for names in samples.not_labels]
-    kinds = learnt.own.preprocessing.kinds
+    counts, kinds = samples.counts or counts_of(samples), learnt.own.preprocessing.kinds
     found: dict[str, Any] = {
         "source": samples.path.name if samples.kind != "images" else samples.path.parent.name,
         "kind": samples.kind,
-        "samples": len(samples),
-        "labels": sum(lengths),
-        "labels_per_sample": [min(lengths), max(lengths)],
+        "samples": counts.n,
+        "sampled": None if samples.counts is None else len(samples),
+        "labels": counts.named.total(),
+        "labels_per_sample": [counts.least, counts.most],
         "groups": None if samples.groups is None else len(set(samples.groups)),
         "shape": list(learnt.x.shape[1:]),
         "stamp": samples.stamp,
@@ -96,19 +96,19 @@ def data_summary(samples: Samples, learnt: Learnt) -> dict[str, Any]:
 
 def _column(name: str, kind: str, samples: Samples) -> dict[str, Any]:
     assert isinstance(samples.features, dict)
-    column = samples.features[name]
-    if kind == "text":
-        texts = column.texts()
-        different = sorted(set(texts) - {""})
-        return {"name": name, "kind": kind, "missing": texts.count(""), "categories": len(different)}
-    values = column.numbers() if kind == "number" else column.dates()
-    return {"name": name, "kind": kind, "missing": int(np.isnan(values).sum())}
+    if samples.counts is None:
+        held = Held.of(samples.features[name], kind)
+        missing, different = len(samples) - held.there, held.different
+    else:
+        missing, different = samples.counts.columns[name]
+    found = {"name": name, "kind": kind, "missing": missing}
+    return {**found, "categories": different} if kind == "text" else found
 
 
 def class_table(samples: Samples, learnt: Learnt) -> list[dict[str, Any]]:
     """By class: how often it is named, its share by label counts, by the model, and among its predictions."""
     model = learnt.own.classifier
-    counts = label_counts(samples.not_labels or [])
+    counts = (samples.counts or counts_of(samples)).named
     told = model.belief_.prior_source == "estimated"  # a family may assume the shares
     by_counts, by_model = model.belief_.prior if told else None, getattr(model, "prior_", None)
     predicted = Counter(map(str, model.predict(learnt.x)))
@@ -230,6 +230,11 @@ def _data_lines(data: dict[str, Any]) -> list[str]:
         lines.append(f"Columns: {', '.join(parts)}; {missing} missing values.")
     else:
         lines.append(f"Each of shape {tuple(data['shape'])}.")
+    if (sampled := data["sampled"]) is not None:
+        lines.append(
+            f"They were streamed: {sampled} of them, drawn by the seed, stand for all in what is chosen, in estimates, "
+            "in alarms, in shares by the model and in predictions. Counts of labels and columns are of all."
+        )
     if data["groups"] is not None:
         lines.append(f"{data['groups']} groups, each on one side of every split.")
     return lines

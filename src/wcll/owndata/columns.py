@@ -30,6 +30,7 @@ class Column:
     name: str
     values: Any  #: numbers and dates as floats, NaN for none; text as a list, "" for none; lists as a list of lists
     typed: Kind | None = None  #: what the file says that they are; None: cells of a CSV file
+    first: int = 1  #: the number of its first row: of a part of a table, not 1
 
     def __len__(self) -> int:
         return len(self.values)
@@ -91,7 +92,7 @@ class Column:
         else:
             raise InputError(str(self.path), f"{expected} in every row of column {self.name!r}", self._what())
         if np.isinf(values).any():
-            row = int(np.isinf(values).argmax()) + 1
+            row = int(np.isinf(values).argmax()) + self.first
             raise InputError(str(self.path), f"finite numbers in column {self.name!r}", f"infinity in row {row}")
         return values
 

@@ -25,7 +25,8 @@ from wcll.losses.chosen import AUTO
 from wcll.models import MODELS
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.preprocessing import Preprocessing
-from wcll.owndata.sources import Roles, Samples
+from wcll.owndata.sources import Roles, Samples, labels_of
+from wcll.owndata.streaming import TableStream
 from wcll.owndata.unfinished import Unfinished
 from wcll.persistence import plain_setting
 from wcll.training import dtype_and_device
@@ -90,28 +91,39 @@ def learn(
     unfinished: Path | None = None,
     resume: bool = False,
     say: Say = lambda line: None,
+    stream: TableStream | None = None,
 ) -> Learnt:
-    """Fit preprocessing and classifier; with ``unfinished``, a folder, so that a killed training can go on."""
+    """Fit preprocessing and classifier; with ``unfinished``, a folder, so that a killed training can go on.
+
+    With a ``stream``, ``samples`` stand for all that it has, and all are learnt from.
+    """
     start, classes = time.perf_counter(), samples.all_classes()
-    preprocessing, x, notes = Preprocessing.fit(samples.features, categories)
+    if stream is None:
+        preprocessing, x, notes = Preprocessing.fit(samples.features, categories)
+    else:
+        preprocessing, x, notes = stream.preprocessing, stream.x, list(stream.notes)
     new = settings.classifier(classes)
-    y = labels_of(samples)
-    kept = None if unfinished is None else Unfinished(unfinished, _key(x, samples, classes, settings))
+    key = _key(x, samples, classes, settings) + ("" if stream is None else stream.key)
+    kept = None if unfinished is None else Unfinished(unfinished, key)
     model = kept.resumed(new) if kept is not None and resume else None
     at = 0 if model is None else model.n_iter_
     who = ranks()
     writes = who is None or who.number == 0
     if who is not None:
-        _check_alike(who, _key(x, samples, classes, settings), at)
+        _check_alike(who, key, at)
     if not at:
-        say(f"{len(samples)} samples, {len(classes)} classes; {_doing(settings)}")
+        say(f"{_many(samples)}, {len(classes)} classes; {_doing(settings)}")
     if kept is not None and writes:
         _announce(kept, resume, at, say)
     fitted = new if model is None else model
     fitted.callbacks = [kept] if kept is not None and writes else []
     with warnings.catch_warnings(record=True) as caught, _told_of_choices(say):
         warnings.simplefilter("always")
-        fitted.fit(x, y, groups=None if samples.groups is None else np.array(samples.groups))
+        if stream is None:
+            groups = None if samples.groups is None else np.array(samples.groups)
+            fitted.fit(x, labels_of(samples), groups=groups)
+        else:
+            fitted.fit_stream(stream)
     fitted.callbacks = new.callbacks = []
     if kept is not None and model is not None:
         fitted = kept.settle(fitted, new)
@@ -120,14 +132,6 @@ def learn(
     alarms = tuple(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
     count = 1 if who is None else who.count
     return Learnt(own, x, (*samples.notes, *notes), alarms, time.perf_counter() - start, at, count)
-
-
-def labels_of(samples: Samples) -> Any:
-    """Complementary labels as an estimator takes them: one name a sample, or lists."""
-    assert samples.not_labels is not None
-    if all(len(names) == 1 for names in samples.not_labels):
-        return np.array([names[0] for names in samples.not_labels])
-    return [list(names) for names in samples.not_labels]
 
 
 def check_settings(settings: Settings) -> None:
@@ -146,6 +150,11 @@ def check_settings(settings: Settings) -> None:
     if settings.lr is not None:
         positive("--lr", settings.lr)
     dtype_and_device("float32", settings.device)
+
+
+def _many(samples: Samples) -> str:
+    counts = samples.counts
+    return f"{len(samples)} samples" if counts is None else f"{counts.n} samples, of which {len(samples)} stand for all"
 
 
 def _doing(settings: Settings) -> str:

@@ -6,8 +6,9 @@ Text: a column for every category, a missing one counting as one of its own if t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,30 @@ KINDS = ("number", "date", "text")
 FEW = 20  #: different texts of a column that may always be categories
 NEARLY = 0.5  #: the share of rows with a text of their own from which on a column is taken for names of rows
 
+BLOCK = 2048  #: rows that are scaled together, so that they stay in the processor's own memory
+
 Features = Mapping[str, Column] | NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a column holds."""
+
+    path: Path
+    name: str
+    kind: str
+    there: int  #: rows with a value
+    different: int = 0  #: texts
+    example: str = ""  #: the first of them
+
+    @staticmethod
+    def of(column: Column, kind: str) -> Held:
+        """By a look at every row."""
+        if kind == "text":
+            there = [text for text in column.texts() if text]
+            return Held(column.path, column.name, kind, len(there), len(set(there)), there[0] if there else "")
+        values = column.numbers() if kind == "number" else column.dates() if kind == "date" else np.zeros(0)
+        return Held(column.path, column.name, kind, int((~np.isnan(values)).sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +65,8 @@ class Preprocessing:
         """Fitted to features; these as numbers; and what is to be said of them."""
         if isinstance(features, np.ndarray):
             return _fit_array(features)
-        kinds, notes = _kinds(features, categories)
+        held = (Held.of(column, "text" if name in categories else column.kind) for name, column in features.items())
+        kinds, notes = settled_kinds(held)
         new = Preprocessing(kinds, 0)
         numbers, texts = new._numbers(features), new._texts(features)
         steps: list[Any] = []
@@ -63,16 +88,16 @@ class Preprocessing:
         if not self.kinds:
             expected = f"arrays of {self.width} features" if self.width else "images"
             raise InputError("data", f"{expected}, as in training", "a table")
-        numbers, texts = self.columns(features)
-        for step in self.steps:
-            numbers = step.transform(numbers)
+        self._check_columns(features)
+        numbers = self._scaled(features)
         if self.encoder is None:
-            return numbers.astype(np.float32)
+            return numbers
+        texts = self._texts(features)
         if not ignore_unknown:
             self._check_known(features, texts)
         wide = sum(map(len, self.encoder.categories_)) + numbers.shape[1]
         check_memory("data", f"{len(texts)} rows of {wide} numbers", 3 * 4 * wide * len(texts))
-        return np.hstack([numbers.astype(np.float32), self.encoder.transform(texts)])
+        return np.hstack([numbers, self.encoder.transform(texts)])
 
     def columns(self, features: Mapping[str, Column]) -> tuple[FloatArray, NDArray[Any]]:
         """Columns of numbers and dates, NaN where a value is missing, and those of text, before any transformer."""
@@ -144,13 +169,32 @@ class Preprocessing:
 
     def _numbers(self, features: Mapping[str, Column]) -> FloatArray:
         """Columns of numbers and dates."""
-        n = len(next(iter(features.values())))
-        found = [
+        found = self._number_columns(features)
+        return np.stack(found, axis=1) if found else np.zeros((len(next(iter(features.values()))), 0))
+
+    def _number_columns(self, features: Mapping[str, Column]) -> list[FloatArray]:
+        return [
             features[name].numbers() if kind == "number" else features[name].dates()
             for name, kind in self.kinds.items()
             if kind != "text"
         ]
-        return np.stack(found, axis=1) if found else np.zeros((n, 0))
+
+    def _scaled(self, features: Mapping[str, Column]) -> NDArray[np.float32]:
+        """What the steps make of numbers and dates, bit for bit; some rows at a time, which is several times faster."""
+        columns, n = self._number_columns(features), len(next(iter(features.values())))
+        if not columns:
+            return np.zeros((n, 0), np.float32)
+        imputer, scaler = self.steps
+        mean, scale, flagged = scaler.mean_[:, None], scaler.scale_[:, None], imputer.indicator_.features_
+        scaled = np.empty((n, len(mean)), np.float32)
+        for start in range(0, n, BLOCK):
+            block = np.stack([column[start : start + BLOCK] for column in columns])
+            missing = np.isnan(block)
+            if missing.any():
+                block = np.where(missing, imputer.statistics_[:, None], block)
+            block = np.concatenate([block, missing[flagged]]) if len(flagged) else block
+            scaled[start : start + BLOCK] = ((block - mean) / scale).T
+        return scaled
 
     def _texts(self, features: Mapping[str, Column]) -> NDArray[Any]:
         n = len(next(iter(features.values())))
@@ -164,7 +208,7 @@ class Preprocessing:
         for j, name in enumerate(names):
             known = set(self.encoder.categories_[j].tolist())
             if odd := sorted(set(texts[:, j].tolist()) - known - {""}):
-                row = texts[:, j].tolist().index(odd[0]) + 1
+                row = texts[:, j].tolist().index(odd[0]) + features[name].first
                 expected = f"categories of column {name!r} among {some_names(sorted(known - {''}))}"
                 remedy = "--unknown-category ignore predicts without it"
                 raise InputError(str(features[name].path), expected, f"{odd[0][:SHOWN]!r} in row {row}", remedy)
@@ -190,40 +234,30 @@ def _fit_array(features: NDArray[Any]) -> tuple[Preprocessing, NDArray[Any], lis
     return new, new.transform(features), []
 
 
-def _kinds(features: Mapping[str, Column], categories: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """What each column is, without those that hold nothing."""
+def settled_kinds(columns: Iterable[Held]) -> tuple[dict[str, str], list[str]]:
+    """What each column is, without those that hold nothing; and what is to be said of them."""
     kinds: dict[str, str] = {}
     notes: list[str] = []
-    for name, column in features.items():
-        kind = "text" if name in categories else column.kind
-        if kind not in KINDS:
-            remedy = f"leave it out: --ignore {name}"
-            raise InputError(str(column.path), "columns of numbers, dates or text", f"another kind in {name!r}", remedy)
-        if _is_empty(column, kind):
-            notes.append(f"column {name!r} holds no value, and is left out")
+    path: Path | str = "data"
+    for column in columns:
+        path = column.path
+        if column.kind not in KINDS:
+            remedy = f"leave it out: --ignore {column.name}"
+            got = f"another kind in {column.name!r}"
+            raise InputError(str(path), "columns of numbers, dates or text", got, remedy)
+        if not column.there:
+            notes.append(f"column {column.name!r} holds no value, and is left out")
             continue
-        if kind == "text":
-            _check_categories(column, column.texts())
-        kinds[name] = kind
+        if column.different > FEW and column.different > NEARLY * column.there:
+            raise too_different(column)
+        kinds[column.name] = column.kind
     if not kinds:
-        path = next(iter(features.values())).path if features else "data"
         raise InputError(str(path), "at least one column of features", "none")
     return kinds, notes
 
 
-def _is_empty(column: Column, kind: str) -> bool:
-    if kind == "text":
-        return not any(column.texts())
-    return bool(np.isnan(column.numbers() if kind == "number" else column.dates()).all())
-
-
-def _check_categories(column: Column, texts: Sequence[str]) -> None:
-    """Fail if nearly every row has a text of its own: nothing can be learnt from it."""
-    there = [text for text in texts if text]
-    different = len(set(there))
-    if different > FEW and different > NEARLY * len(there):
-        got = (
-            f"{different} different texts in {len(there)} rows of column {column.name!r}, such as {there[0][:SHOWN]!r}"
-        )
-        remedy = f"leave it out: --ignore {column.name}"
-        raise InputError(str(column.path), "numbers, dates (2024-05-31) or categories that come again", got, remedy)
+def too_different(column: Held) -> InputError:
+    """Nearly every row has a text of its own: nothing can be learnt from it."""
+    told = f"{column.different} different texts in {column.there} rows of column {column.name!r}"
+    got, remedy = f"{told}, such as {column.example[:SHOWN]!r}", f"leave it out: --ignore {column.name}"
+    return InputError(str(column.path), "numbers, dates (2024-05-31) or categories that come again", got, remedy)

@@ -46,6 +46,17 @@ class Roles:
         return [*named, *((option, name) for option, name in one if name is not None)]
 
 
+@dataclass(frozen=True)
+class Counts:
+    """What all samples of some data are, where not all are in memory."""
+
+    n: int
+    named: Counter[str]  #: how often each class is
+    least: int  #: labels of a sample
+    most: int
+    columns: Mapping[str, tuple[int, int]]  #: missing values, and different categories, of columns of features
+
+
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Features of samples, and what is said of them."""
@@ -62,6 +73,7 @@ class Samples:
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()  #: images, one a sample
     stamp: str = ""  #: of the bytes of the table or array file, and of every image
+    counts: Counts | None = None  #: of all, where these only stand for them
 
     def __len__(self) -> int:
         return len(self.names)
@@ -103,6 +115,7 @@ class Reading:
     only: tuple[str, ...] | None = None  #: columns that are features, if that is known
     usual_item: str | None = None  #: the column of items, if it is there and none is named
     labels_in: Path | None = None  #: another table that has the labels, by item
+    too_large: str = ""  #: what to do about data that do not fit into memory
 
 
 def read_samples(path: Path, roles: Roles, reading: Reading) -> Samples:
@@ -113,12 +126,12 @@ def read_samples(path: Path, roles: Roles, reading: Reading) -> Samples:
         return _read_arrays(path, roles, reading)
     if path.suffix not in (".csv", ".parquet"):
         raise InputError("data", ENDINGS, str(path))
-    table = read_table(path)
-    samples = _of_table(path, table, _check_roles(path, table, roles, reading), reading)
-    return replace(samples, stamp=_stamp([path, *([reading.labels_in] if reading.labels_in else [])]))
+    table = read_table(path, reading.too_large)
+    samples = of_table(path, table, check_roles(path, table, roles, reading), reading)
+    return replace(samples, stamp=stamp_of([path, *([reading.labels_in] if reading.labels_in else [])]))
 
 
-def _check_roles(path: Path, table: Table, roles: Roles, reading: Reading) -> Roles:
+def check_roles(path: Path, table: Mapping[str, Any], roles: Roles, reading: Reading) -> Roles:
     """Columns that are named are there, each for one purpose; labels are found by their usual name if none is named."""
     if roles.item is None and reading.usual_item in table:
         roles = replace(roles, item=reading.usual_item)
@@ -141,7 +154,7 @@ def _check_roles(path: Path, table: Table, roles: Roles, reading: Reading) -> Ro
     return roles
 
 
-def _check_labels_elsewhere(table: Table, roles: Roles, reading: Reading) -> Roles:
+def _check_labels_elsewhere(table: Mapping[str, Any], roles: Roles, reading: Reading) -> Roles:
     """Items are named where another table has the labels, and there are no others."""
     if roles.not_label:
         raise InputError("--not-label", "none beside --labels", repr(roles.not_label[0]))
@@ -153,15 +166,16 @@ def _check_labels_elsewhere(table: Table, roles: Roles, reading: Reading) -> Rol
     return replace(roles, item=roles.item or "item")
 
 
-def _columns(table: Mapping[str, Column]) -> str:
+def _columns(table: Mapping[str, Any]) -> str:
     return some_names([repr(name) for name in table])
 
 
-def _of_table(path: Path, table: Table, roles: Roles, reading: Reading) -> Samples:
+def of_table(path: Path, table: Table, roles: Roles, reading: Reading) -> Samples:
+    """Samples of the columns of a table, each in its role."""
     known, n = roles.classes, n_rows(table)
     not_labels = _not_labels(path, table, roles, known) if roles.not_label else None
     true = [table[roles.true_label].labels(known)] if roles.true_label else []
-    groups = _names(path, table[roles.group], "group") if roles.group else None
+    groups = names_in(table[roles.group], "group") if roles.group else None
     special = {name for _, name in roles.options()}
     wanted = [name for name in table if name not in special] if reading.only is None else reading.only
     samples = Samples(
@@ -176,7 +190,7 @@ def _of_table(path: Path, table: Table, roles: Roles, reading: Reading) -> Sampl
         classes=known,
     )
     if roles.item is not None:
-        samples = _by_item(samples, _names(path, table[roles.item], "item"), roles.item)
+        samples = _by_item(samples, names_in(table[roles.item], "item"), roles.item)
     if reading.labels_in is not None:
         samples = _with_labels(samples, reading.labels_in)
     if samples.not_labels is not None and (reading.labels or any(samples.not_labels)):
@@ -198,13 +212,14 @@ def _one(path: Path, names: tuple[str, ...], row: int) -> str:
     return names[0] if names else ""
 
 
-def _names(path: Path, column: Column, what: str) -> list[str]:
+def names_in(column: Column, what: str) -> list[str]:
+    """The names of items or groups in a column, one a row."""
     texts = column.texts()
     if "" in texts:
         raise InputError(
-            str(path),
+            str(column.path),
             f"a value in every row of column {column.name!r}, the {what}",
-            f"none in row {texts.index('') + 1}",
+            f"none in row {texts.index('') + column.first}",
         )
     return texts
 
@@ -241,7 +256,7 @@ def _with_labels(samples: Samples, path: Path) -> Samples:
     if missing := [name for name in ("item", "not_label") if name not in table]:
         raise InputError(str(path), f"a column {missing[0]}", _columns(table))
     found: dict[str, dict[str, None]] = {}
-    named = _names(path, table["item"], "item")
+    named = names_in(table["item"], "item")
     for item, labels in zip(named, table["not_label"].labels(samples.classes), strict=True):
         found.setdefault(item, {}).update(dict.fromkeys(labels))
     rows = [i for i, name in enumerate(samples.names) if found.get(name)]
@@ -269,6 +284,21 @@ def _check_same(path: Path, column: Column, rows: Mapping[str, Sequence[int]]) -
                 raise InputError(str(path), f"one value of column {column.name!r} for item {item!r}", got, remedy)
 
 
+def labels_of(samples: Samples) -> Any:
+    """Complementary labels as an estimator takes them: one name a sample, or lists."""
+    assert samples.not_labels is not None
+    if all(len(names) == 1 for names in samples.not_labels):
+        return np.array([names[0] for names in samples.not_labels])
+    return [list(names) for names in samples.not_labels]
+
+
+def check_categories(features: Any, names: Sequence[str]) -> None:
+    """Fail unless columns of features have these names."""
+    for name in names:
+        if isinstance(features, np.ndarray) or name not in features:
+            raise InputError("--category", "the name of a column of features", repr(name))
+
+
 def check_no_truth(samples: Samples, features: Sequence[str]) -> None:
     """Fail where a feature holds names of classes: it may be the true label, which no training may see.
 
@@ -290,23 +320,48 @@ def check_no_truth(samples: Samples, features: Sequence[str]) -> None:
 
 def check_labels(samples: Samples) -> None:
     """Fail unless every sample has a label, of a class that there is, and a class that is left."""
-    labels, path = samples.not_labels, str(samples.path)
+    labels = samples.not_labels
     assert labels is not None
-    where = f"{samples.named} {{}}".format
+    wrong = WrongLabels(samples.path, samples.named)
     for name, names in zip(samples.names, labels, strict=True):
         if not names:
-            lacking = sum(not some for some in labels)
-            raise InputError(path, f"a label of every {samples.named}", f"none of {where(name)} ({lacking} without)")
+            raise wrong.none(name, sum(not some for some in labels))
     classes = samples.all_classes()
-    if len(classes) < 2:
-        raise InputError(path, "labels of at least two classes", some_names(classes))
+    wrong.check_classes(classes)
     known = set(classes)
     for name, names in zip(samples.names, labels, strict=True):
         if odd := [one for one in names if one not in known]:
-            raise InputError(path, f"labels among {some_names(classes)}", f"{odd[0]!r} in {where(name)}")
+            raise wrong.odd(name, odd[0], classes)
         if len(names) == len(classes):
-            remedy = "name every class with --classes, if there are more"
-            raise InputError(path, "a class that is left", f"all {len(classes)} ruled out of {where(name)}", remedy)
+            raise wrong.all_classes(name, classes)
+
+
+@dataclass(frozen=True)
+class WrongLabels:
+    """What is said of labels that cannot be learnt from."""
+
+    path: Path
+    named: str  #: what tells samples apart
+
+    def none(self, name: str, lacking: int) -> InputError:
+        """A sample has no label; ``lacking`` of them have none."""
+        got = f"none of {self.named} {name} ({lacking} without)"
+        return InputError(str(self.path), f"a label of every {self.named}", got)
+
+    def check_classes(self, classes: Sequence[str]) -> None:
+        """Fail if there is one class only."""
+        if len(classes) < 2:
+            raise InputError(str(self.path), "labels of at least two classes", some_names(classes))
+
+    def odd(self, name: str, label: str, classes: Sequence[str]) -> InputError:
+        """A label is of no class that there is."""
+        return InputError(str(self.path), f"labels among {some_names(classes)}", f"{label!r} in {self.named} {name}")
+
+    def all_classes(self, name: str, classes: Sequence[str]) -> InputError:
+        """The labels of a sample leave no class."""
+        got = f"all {len(classes)} ruled out of {self.named} {name}"
+        remedy = "name every class with --classes, if there are more"
+        return InputError(str(self.path), "a class that is left", got, remedy)
 
 
 def _read_arrays(path: Path, roles: Roles, reading: Reading) -> Samples:
@@ -325,10 +380,10 @@ def _read_arrays(path: Path, roles: Roles, reading: Reading) -> Samples:
     names = [str(i) for i in range(len(there["x"]))]
     if not set(there) & {"ybar", "y"} or not (reading.labels or reading.optional or roles.true_label):
         x = _images_first(checked_samples(path, "x", there["x"]))
-        return Samples("arrays", path, "sample", names, x, stamp=_stamp([path]))
+        return Samples("arrays", path, "sample", names, x, stamp=stamp_of([path]))
     content = read_arrays(path)
     split, classes = content.train, content.classes
-    samples = Samples("arrays", path, "sample", names, _images_first(split.x), classes=classes, stamp=_stamp([path]))
+    samples = Samples("arrays", path, "sample", names, _images_first(split.x), classes=classes, stamp=stamp_of([path]))
     if split.ybar is not None and (reading.labels or reading.optional):
         lists = [[k] for k in split.ybar] if split.ybar.ndim == 1 else [np.flatnonzero(row) for row in split.ybar]
         samples = replace(samples, not_labels=[tuple(classes[k] for k in some) for some in lists])
@@ -351,10 +406,10 @@ def _read_folder(path: Path, roles: Roles, reading: Reading) -> Samples:
     if roles.group is None:
         roles = replace(roles, group=next((name for name in ("group", "case") if name in table), None))
     reading = replace(reading, only=())
-    roles = _check_roles(manifest, table, replace(roles, item=roles.item or "path"), reading)
+    roles = check_roles(manifest, table, replace(roles, item=roles.item or "path"), reading)
     if roles.item != "path":
         raise InputError("--item", "'path' for a folder of images", repr(roles.item))
-    samples = _of_table(manifest, table, roles, reading)
+    samples = of_table(manifest, table, roles, reading)
     if odd := [name for name in samples.names if "\0" in name]:
         raise InputError(str(manifest), "paths of files", repr(odd[0]))
     samples = replace(samples, kind="images", files=tuple(image_paths(path, samples.names)))
@@ -362,7 +417,7 @@ def _read_folder(path: Path, roles: Roles, reading: Reading) -> Samples:
         samples = _without_bad(samples)
     images = _images_first(read_images(samples.files, reading.colour, reading.size))
     tables = [one for one in (manifest, reading.labels_in) if one is not None and one.is_file()]
-    return replace(samples, features=images, stamp=_stamp([*tables, *samples.files]))
+    return replace(samples, features=images, stamp=stamp_of([*tables, *samples.files]))
 
 
 def _all_images(path: Path, reading: Reading) -> Table:
@@ -387,7 +442,7 @@ def _without_bad(samples: Samples) -> Samples:
     return replace(rest, notes=(*samples.notes, note))
 
 
-def _stamp(paths: Sequence[Path]) -> str:
+def stamp_of(paths: Sequence[Path]) -> str:
     """A digest of what files hold, in order."""
     hasher = blake2b(digest_size=16)
     for path in paths:
@@ -398,6 +453,9 @@ def _stamp(paths: Sequence[Path]) -> str:
     return hasher.hexdigest()
 
 
-def label_counts(labels: Sequence[Sequence[str]]) -> Counter[str]:
-    """How often each class is named."""
-    return Counter(name for names in labels for name in names)
+def counts_of(samples: Samples) -> Counts:
+    """What these are, where they are all; their columns can be looked at."""
+    labels = samples.not_labels or []
+    lengths = [len(names) for names in labels]
+    named = Counter(name for names in labels for name in names)
+    return Counts(len(samples), named, min(lengths), max(lengths), {})

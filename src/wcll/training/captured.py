@@ -11,6 +11,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from wcll.losses import Targets
 from wcll.models import Family, RunStack, predict_logits
 from wcll.models.layers import RunDropout, prepare_dropouts
 from wcll.training.engine import Engine, Need, network_need
@@ -55,7 +56,7 @@ class CapturedRuns(Engine):
         device = training.device
         self.image = training.family is Family.IMAGE
         self.half = half and self.image and training.dtype == torch.float32
-        self.x = [group.x.to(device) for group in groups]
+        self.x = [group.x.to(device).contiguous() for group in groups]
         self.targets = [group.targets.to(device) for group in groups]
         self.rows = torch.zeros(len(groups), self.batch_size, dtype=torch.int64, device=device)
         self.position = torch.zeros(1, dtype=torch.int64, device=device)  # of the step within the epoch
@@ -74,17 +75,22 @@ class CapturedRuns(Engine):
     def run_epoch(self) -> None:
         """One pass over the data."""
         self._tell()
-        order = self._order().to(self.training.device)
         for stack in chain(*self.stacks):
             stack.model.train()
             stack.total.zero_()
-        self._draw(len(order))
+        self._draw(self.steps)
         self._prepare_courses()
-        for rows in order:
-            self.rows.copy_(rows)
-            self._replay()
-        self.steps, self.step = len(order), self.step + len(order)
+        for order in self._orders():
+            for rows in order.to(self.training.device):
+                self.rows.copy_(rows)
+                self._replay()
+        self.step = self.step + self.steps
         self.epoch += 1
+
+    def take_samples(self, x: Tensor, targets: Targets) -> None:
+        """Put these in the place of the first samples of the one group, where recorded steps find them."""
+        self.x[0][: len(x)] = x.to(self.training.device)
+        self.targets[0].take(targets)
 
     def last_losses(self, group: int) -> Tensor:
         """The losses of the last batch before its step, (runs,)."""

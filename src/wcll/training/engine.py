@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from wcll.checks import InputError
+from wcll.losses import Targets
 from wcll.models import RunStack, Shape, build_model, outline_model
 from wcll.training.batches import batches
 from wcll.training.course import Course
@@ -41,9 +42,10 @@ class Engine(ABC):
 
     def __init__(self, groups: Sequence[RunGroup], training: Training) -> None:
         self.groups, self.training, self.n_classes = groups, training, training.n_classes
-        self.n, self.n_runs = len(groups[0].x), len(groups[0].rates)
+        self.n, self.n_runs = training.feed.n if training.feed else len(groups[0].x), len(groups[0].rates)
         self.batch_size = min(training.batch_size, self.n)
         self.at_once = training.family.at_once
+        self.steps = max(self.n // self.batch_size, 1)  #: of an epoch
         self.epoch = 0  #: how many are done
         self.ranks = ranks()  #: who trains these runs together; None: this process alone
         if self.ranks is not None:
@@ -70,11 +72,12 @@ class Engine(ABC):
     def run_epoch(self) -> None:
         """One pass over the data, after :meth:`_tell`."""
 
-    def _tell(self) -> None:
-        """See to it that losses are told what they are to be told in the coming epoch."""
-        warming = [self.epoch < loss.warm_up for group in self.groups for loss in group.losses]
+    def _tell(self, done: float = 0.0) -> None:
+        """See to it that losses are told what they are to be told in the coming epoch, or after a part of it."""
+        epoch = self.epoch + done
+        warming = [epoch < loss.warm_up for group in self.groups for loss in group.losses]
         if warming != self._warming:
-            self._take_losses([group.at(self.epoch) for group in self.groups])
+            self._take_losses([group.at(epoch) for group in self.groups])
             self._warming = warming
 
     @abstractmethod
@@ -107,8 +110,7 @@ class Engine(ABC):
         training, device = self.training, self.training.device
         if training.recipe == PLAIN:
             return None
-        steps = max(self.n // self.batch_size, 1)
-        how = {"batch": self.batch_size, "steps": steps, "epochs": training.epochs}
+        how = {"batch": self.batch_size, "steps": self.steps, "epochs": training.epochs}
         return Course(training.recipe, group.seed, **how, dtype=training.dtype, device=device)
 
     def _prepare_courses(self) -> None:
@@ -161,8 +163,25 @@ class Engine(ABC):
         self.epoch = int(state["epoch"])
         return True
 
+    def _orders(self) -> Iterator[Tensor]:
+        """The rows of every step of the coming epoch in every group, on the CPU: (steps, groups, batch).
+
+        All steps at once; or, if samples are streamed, those of a buffer, once its samples are taken.
+        """
+        if self.training.feed is None:
+            yield self._order()
+            return
+        for part in self.training.feed.filled(self.epoch):
+            self._tell(part.done)
+            self.take_samples(part.x, part.targets)
+            yield part.order.unsqueeze(1)
+
+    @abstractmethod
+    def take_samples(self, x: Tensor, targets: Targets) -> None:
+        """Put these in the place of the first samples of the one group, where recorded steps find them."""
+
     def _order(self) -> Tensor:
-        """The rows of every step of the coming epoch in every group, on the CPU: (steps, groups, batch)."""
+        """The rows of every step of the coming epoch in every group, if samples are kept."""
         orders = [list(batches(self.n, self.batch_size, seed=g.seed, epoch=self.epoch)) for g in self.groups]
         return torch.stack([torch.stack(order) for order in orders], dim=1)
 

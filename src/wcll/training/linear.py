@@ -19,6 +19,7 @@ from wcll.training.graph import Replay
 from wcll.training.optim import StackedAdam
 from wcll.training.runs import RunGroup, RunLoss, Training
 
+AT_ONCE = 2**16  #: samples that are laid out together, so that not all are there twice
 ALIGNED = 16  # columns are padded to a multiple: products like it
 
 
@@ -42,7 +43,8 @@ class LinearRuns(Engine):
         dtype, device, n_classes = training.dtype, training.device, training.n_classes
         self.n_features = prod(groups[0].x.shape[1:])
         self.width = padded(self.n_features)
-        self.x = torch.cat([self.prepare(group.x) for group in groups])
+        prepared = [self.prepare(group.x) for group in groups]
+        self.x = torch.cat(prepared) if len(prepared) > 1 else prepared[0]  # which would be copied
         self.labels = _Labels(groups, training)
         self.weights = self._initial(groups).to(device)
         rates = torch.tensor([list(group.rates) for group in groups], dtype=dtype).repeat_interleave(n_classes, 1)
@@ -63,14 +65,19 @@ class LinearRuns(Engine):
         """One pass over the data."""
         self._tell()
         shift = self.n * torch.arange(len(self.groups)).unsqueeze(-1)  # groups lie one after another
-        order = (self._order() + shift).flatten(1).to(self.training.device, non_blocking=True)
         self.total.zero_()
-        for rows in order:
-            self.rows.copy_(rows)
-            self._replay()
-        self.steps = len(order)
+        for order in self._orders():
+            for rows in (order + shift).flatten(1).to(self.training.device, non_blocking=True):
+                self.rows.copy_(rows)
+                self._replay()
         self._last = self._values(self._by_run(self.logits), self.labels.of(self.rows))
         self.epoch += 1
+
+    def take_samples(self, x: Tensor, targets: Targets) -> None:
+        """Put these in the place of the first samples of the one group, where recorded steps find them."""
+        for place, part in zip(torch.split(self.x, AT_ONCE), torch.split(x, AT_ONCE), strict=False):
+            place[: len(part)] = self.prepare(part)
+        self.labels.take(targets)
 
     def last_losses(self, group: int) -> Tensor:
         """The losses of the last batch before its step, (runs,)."""
@@ -101,7 +108,8 @@ class LinearRuns(Engine):
         keep = flat.dtype == torch.uint8 and training.device.type == "cuda"
         kind = torch.uint8 if keep else training.dtype
         rows = torch.zeros(len(flat), self.width, dtype=kind, device=training.device)
-        rows[:, : self.n_features] = flat.to(training.device) if keep else training.numbers(flat)
+        for place, part in zip(torch.split(rows, AT_ONCE), torch.split(flat, AT_ONCE), strict=True):
+            place[:, : self.n_features] = part.to(training.device) if keep else training.numbers(part)
         rows[:, self.n_features] = training.scale if keep else 1.0
         return rows
 
@@ -174,6 +182,13 @@ class _Labels:
         self.weight = torch.cat(weights).to(device) if weights else None
         self.classes = torch.arange(training.n_classes, device=device).unsqueeze(-1)
         self.n_groups = len(groups)
+
+    def take(self, targets: Targets) -> None:
+        """Put others in the place of the first."""
+        new = (targets.index, targets.mask, targets.sample_weight)
+        for place, values in zip((self.index, self.mask, self.weight), new, strict=True):
+            if place is not None and values is not None:
+                place[: len(values)] = values
 
     def of(self, rows: Tensor) -> Targets:
         """The targets of rows (groups * batch,): shapes begin with (groups, 1)."""

@@ -177,17 +177,20 @@ class PlainLoop(Engine):
     def run_epoch(self) -> None:
         """One pass over the data, group by group."""
         self._tell()
-        order = self._order()
         self._prepare_courses()
-        for g, stack in enumerate(self.stacks):
+        for stack in self.stacks:
             stack.model.train()
             stack.total.zero_()
-            for i, rows in enumerate(order[:, g].to(self.training.device)):
-                batch = self._batch(g, rows, i)
-                with self.training.turn():
-                    stack(batch, int(self.step) + i)
-                self.after_step((g * len(order) + i + 1) / order[..., 0].numel())
-        self.steps, self.step = len(order), self.step + len(order)
+        done = 0
+        for order in self._orders():
+            for g, stack in enumerate(self.stacks):
+                for i, rows in enumerate(order[:, g].to(self.training.device), done):
+                    batch = self._batch(g, rows, i)
+                    with self.training.turn():
+                        stack(batch, int(self.step) + i)
+                    self.after_step((g * self.steps + i + 1) / (len(self.stacks) * self.steps))
+            done += len(order)
+        self.step = self.step + self.steps
         self.epoch += 1
 
     def _batch(self, g: int, rows: Tensor, place: int) -> Batch:
@@ -200,6 +203,12 @@ class PlainLoop(Engine):
             for view in range(self.training.recipe.views)
         ]
         return mixed(views, self.targets[g], rows, course.at(place), self.training.recipe.mixup > 0)
+
+    def take_samples(self, x: Tensor, targets: Targets) -> None:
+        """Put these in the place of the first samples of the one group."""
+        for place, part in zip(torch.split(self.x[0], self.at_once), torch.split(x, self.at_once), strict=False):
+            place[: len(part)] = self._normalised(0, self.training.numbers(part))
+        self.targets[0].take(targets)
 
     def _take_losses(self, groups: Sequence[RunGroup]) -> None:
         """Train with the losses of these groups from now on."""

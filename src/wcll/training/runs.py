@@ -14,6 +14,7 @@ from wcll.checks import InputError
 from wcll.losses import Context, LossSpec, Targets
 from wcll.losses.forward import BALANCE
 from wcll.models import Family, ModelChoice, RunStack, build_model, family_of
+from wcll.training.feed import Feed
 from wcll.training.recipe import PLAIN, Recipe
 from wcll.training.standard import Standard
 
@@ -31,14 +32,14 @@ class RunLoss:
     start: int
     stop: int
     early: RunLoss | None = None  #: what takes its place in the first epochs
-    warm_up: int = 0  #: how many these are
+    warm_up: float = 0  #: how many these are
 
-    def at(self, epoch: int) -> RunLoss:
-        """The loss of these runs in an epoch, counted from 0."""
+    def at(self, epoch: float) -> RunLoss:
+        """The loss of these runs in an epoch, counted from 0; within one that is streamed, at a part of it."""
         early = self.early if epoch < self.warm_up else None
         return early or replace(self, early=None, warm_up=0)
 
-    def after(self, warm_up: int, told: Context, balance: float = BALANCE) -> RunLoss:
+    def after(self, warm_up: float, told: Context, balance: float = BALANCE) -> RunLoss:
         """The same after some epochs in which it is told something else, and no class is given up, if it knows how."""
         kept = {"balance": balance} if balance and "balance" in self.spec.options else {}
         early = replace(self, context=told, options=tuple({**dict(self.options), **kept}.items()))
@@ -57,7 +58,7 @@ class RunLoss:
 class RunGroup:
     """Runs that share data: samples, labels, initial weights and the order of batches."""
 
-    x: Tensor  #: (n, ...) as stored: bytes or numbers
+    x: Tensor  #: (n, ...) as stored: bytes or numbers; the place for some, if they are streamed
     targets: Targets  #: of all samples: one label or several, and weights, if samples have some
     seed: int
     rates: Sequence[float]  #: one a run
@@ -68,12 +69,19 @@ class RunGroup:
         """The same with the first samples only; what losses are told stays, and how images are normalised."""
         return replace(self, x=self.x[:n], targets=self.targets[slice(n)])
 
+    def streamed(self, feed: Feed, part: float) -> RunGroup:
+        """The same for samples that come from elsewhere, of which these are a part; warm-ups take as many steps."""
+        x, targets = feed.place
+        return replace(
+            self, x=x, targets=targets, losses=[replace(one, warm_up=one.warm_up * part) for one in self.losses]
+        )
+
     @property
     def ordinary(self) -> bool:
         """Whether targets are true classes, of which none is ruled out."""
         return all(loss.spec.labels == "ordinary" for loss in self.losses)
 
-    def at(self, epoch: int) -> RunGroup:
+    def at(self, epoch: float) -> RunGroup:
         """The same with losses as they are in an epoch, counted from 0."""
         return replace(self, losses=[loss.at(epoch) for loss in self.losses])
 
@@ -92,6 +100,7 @@ class Training:
     epochs: int = 1  #: how long it will be: schedules end with it, and long trainings are worth more preparation
     recipe: Recipe = PLAIN  #: how they are trained beside all this
     planned: int = 0  #: epochs of runs such as these, of this training and of those that will follow it, if known
+    feed: Feed | None = None  #: where the samples of the one group come from, if they are not kept
     mean_losses: bool = False  #: whether losses are averaged over every epoch, which takes some time
     turn: Callable[[], AbstractContextManager[None]] = nullcontext  #: around every step of what may draw as it likes
 
