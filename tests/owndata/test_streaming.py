@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import subprocess
@@ -21,8 +22,10 @@ from wcll.owndata.folder import OwnModel
 from wcll.owndata.learning import Settings, learn
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Reading, Roles, check_no_truth, counts_of, read_samples
-from wcll.owndata.streaming import Streaming, read_stream
+from wcll.owndata.standing import Streaming
+from wcll.owndata.streaming import read_stream
 from wcll.owndata.unfinished import Unfinished
+from wcll.owndata.using import predict
 from wcll.persistence import read_model
 
 K, NAMES = 4, np.array(["oak", "fir", "elm", "ash"])
@@ -285,6 +288,7 @@ DIES = """
 import os, signal, sys
 from wcll.cli.app import run
 from wcll.owndata.unfinished import Unfinished
+from wcll.owndata.using import predict
 plain = Unfinished._save
 def save(self, taken, epoch):
     plain(self, taken, epoch)
@@ -317,7 +321,8 @@ import sys
 from pathlib import Path
 from wcll.owndata.learning import Settings, learn
 from wcll.owndata.sources import Reading, Roles, read_samples
-from wcll.owndata.streaming import Streaming, read_stream
+from wcll.owndata.standing import Streaming
+from wcll.owndata.streaming import read_stream
 import pyarrow.parquet, torch
 def peak():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) / 1000
@@ -347,3 +352,30 @@ def test_memory_is_bounded(tmp_path):
     streamed, kept = map(float, done.stdout.split())
     assert kept > 150  # MB: there is something to bound
     assert streamed < kept / 3
+
+
+def test_predictions_come_a_part_at_a_time(big, tmp_path, capsys, monkeypatch):
+    """The same lines as of a table in memory, of a file that would not fit there; rows keep their numbers."""
+    out, model = tmp_path / "p.csv", tmp_path / "model"
+    assert run(["train", str(big), *WORDS, "--loss", "forward", "--epochs", "2", "--out", str(model)]) == 0
+    own = OwnModel.load(model)
+    kept = predict(own, read_samples(big, Roles(), own.reading(labels=False)))
+    with monkeypatch.context() as patched:
+        patched.setattr("wcll.memory.free_memory", lambda: 100_000)
+        assert run(["predict", str(model), str(big), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.endswith(f"4000 predictions: {out}\n")
+    lines = list(csv.reader(out.read_text().splitlines()))
+    wanted = [next(csv.reader([line])) for line in kept.lines()]
+    assert [line[:2] for line in lines] == [line[:2] for line in wanted]
+    numbers = [np.array([line[2:] for line in some[1:]], float) for some in (lines, wanted)]
+    np.testing.assert_allclose(*numbers, atol=2e-6)
+    odd = write(tmp_path / "odd.parquet", table() | {"colour": at(433, "pink")(table()["colour"])})
+    assert run(["predict", str(model), str(odd), "--out", str(tmp_path / "q.csv")]) == 2
+    assert "'pink' in row 434" in capsys.readouterr().err
+    lacking = write(tmp_path / "lacking.parquet", without(table(), "a"))
+    assert run(["predict", str(model), str(lacking), "--out", str(tmp_path / "q.csv")]) == 2
+    assert "got no 'a'" in capsys.readouterr().err
+    others = write(tmp_path / "others.parquet", {"other": [1.0, 2.0]})
+    assert run(["predict", str(model), str(others), "--out", str(tmp_path / "q.csv")]) == 2
+    assert "the columns of training" in capsys.readouterr().err
+    assert not (tmp_path / "q.csv").exists()

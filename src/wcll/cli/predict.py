@@ -19,8 +19,8 @@ from wcll.cli.own_options import (
     tell_notes,
 )
 from wcll.owndata.folder import OwnModel
-from wcll.owndata.sources import Roles, read_samples
-from wcll.owndata.using import predict as predicted
+from wcll.owndata.sources import Roles
+from wcll.owndata.using import predictions
 
 
 def predict(
@@ -38,9 +38,11 @@ def predict(
     if out.exists() and data.is_file() and out.samefile(data):
         raise InputError("--out", "another file than the data", str(out))
     own = OwnModel.load(model)
-    samples = read_samples(data, Roles(item=item), own.reading(labels=False, skip_bad=skip_bad))
-    found = predicted(own, samples, ignore_unknown=unknown == "ignore")
+    reading = own.reading(labels=False, skip_bad=skip_bad)
+    n, notes = 0, tuple[str, ...]()
     with replacing(out, "--out") as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(found.lines())
-    tell_notes(samples.notes)
-    show(f"{len(samples)} predictions: {out}")
+        for part in predictions(own, data, Roles(item=item), reading, ignore_unknown=unknown == "ignore"):
+            file.writelines(part.lines(heads=not n))
+            n, notes = n + len(part.samples), part.samples.notes
+    tell_notes(notes)
+    show(f"{n} predictions: {out}")

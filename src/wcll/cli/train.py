@@ -28,7 +28,8 @@ from wcll.owndata.card import card_of, markdown
 from wcll.owndata.folder import is_model_folder
 from wcll.owndata.learning import Learnt, Settings, check_settings, learn
 from wcll.owndata.sources import Reading, Roles, Samples, check_categories, check_no_truth, read_samples
-from wcll.owndata.streaming import Streaming, read_stream
+from wcll.owndata.standing import Streaming
+from wcll.owndata.streaming import read_stream
 from wcll.owndata.unfinished import Unfinished
 from wcll.report.own_page import own_page
 from wcll.report.render import literal
@@ -76,14 +77,15 @@ def train(  # noqa: PLR0913  (a command's options)
     ] = None,
     skip_bad: SkipOption = False,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Read a .parquet file that does not fit into memory a part at a time.")
+        bool, typer.Option("--stream", help="Read what does not fit into memory, .parquet or images, a part at a time.")
     ] = False,
     sample: Annotated[
-        int | None, typer.Option(help="Rows of a stream that choices are made by (default: 100000).", min=100, max=MOST)
+        int | None,
+        typer.Option(help="Samples of a stream that choices are made by (default: 100000).", min=100, max=MOST),
     ] = None,
     buffer: Annotated[
         int | None,
-        typer.Option(help="Rows of a stream that are shuffled together (default: 256 MB of them).", min=1, max=MOST),
+        typer.Option(help="Samples of a stream that are shuffled together (default: 128 MB).", min=1, max=MOST),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped or killed.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is there.")] = False,
@@ -103,10 +105,13 @@ def train(  # noqa: PLR0913  (a command's options)
             reading = Reading(
                 skip_bad=skip_bad, size=pixels, labels_in=labels, too_large="--stream reads it a part at a time"
             )
-            streaming = _streaming(stream, sample, buffer, seed)
-            whole = None if streaming is None else read_stream(data, roles, reading, streaming, category or [])
-            samples = _samples(data, roles, reading, category or []) if whole is None else whole.samples
-        unfinished = Unfinished.beside(out)
+            streaming, unfinished, named = (
+                _streaming(stream, sample, buffer, seed),
+                Unfinished.beside(out),
+                category or [],
+            )
+            whole = None if streaming is None else read_stream(data, roles, reading, streaming, named, unfinished)
+            samples = _samples(data, roles, reading, named) if whole is None else whole.samples
         try:
             with here.quiet():
                 learnt = learn(
@@ -121,7 +126,7 @@ def train(  # noqa: PLR0913  (a command's options)
                     stream=whole,
                 )
         except KeyboardInterrupt:
-            if unfinished.exists():
+            if Unfinished(unfinished).there:
                 here.say("the same command with --resume goes on from here")
             raise
         if here.speaks:

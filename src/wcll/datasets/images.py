@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,42 +35,84 @@ SUFFIXES = (
 )  #: of files
 MOST_PIXELS = 2**26  #: of one image: what claims more is an accident or an attack
 WORKERS = min(32, (os.cpu_count() or 1) + 4)  #: threads that decode
+PART = 2**26  #: bytes of images that are decoded together, where not all are
 DECODING = 10  #: bytes a pixel that one of them holds: the image, its conversion and an array
 GREY_MODES = ("1", "L", "LA")
 COLOUR_MODES = ("RGB", "RGBA", "RGBX", "P", "PA", "CMYK", "YCbCr", "LAB", "HSV")
 
 
 def read_images(
-    paths: Sequence[Path], colour: bool | None = None, resized: tuple[int, int] | None = None
+    paths: Sequence[Path], colour: bool | None = None, resized: tuple[int, int] | None = None, too_large: str = ""
 ) -> NDArray[np.uint8]:
     """Images of one size: (n, 3, h, w) in colour, (n, h, w) in grey; if nothing is said, in grey where all are.
 
-    With ``resized``, a width and a height, images may be of any size, and are brought to this one.
+    With ``resized``, a width and a height, images may be of any size, and are brought to this one. ``too_large`` is
+    what to do about images that do not fit into memory.
     """
-    with warnings.catch_warnings(), ThreadPoolExecutor(WORKERS) as pool:  # decoders let other threads run
-        warnings.simplefilter("ignore")  # what cannot be used is an error
-        if colour is None:
-            colour = any(pool.map(_is_colour, paths))
-        width, height = size = resized or _opened(paths[0], lambda image: image.size)
-        shape = (3, height, width) if colour else (height, width)
-        largest = width * height if resized is None else max(pool.map(_area, paths))
-        need = len(paths) * math.prod(shape) + min(len(paths), WORKERS) * DECODING * largest
-        check_memory(str(paths[0]), f"{len(paths)} images of its size", need)
-        images = np.empty((len(paths), *shape), np.uint8)
+    decoding = Decoding.of(paths, colour, resized)
+    need = len(paths) * math.prod(decoding.shape) + min(len(paths), WORKERS) * DECODING * decoding.largest
+    check_memory(str(paths[0]), f"{len(paths)} images of its size", need, too_large)
+    return decoding.read(range(len(paths)))
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """Image files, and the size and colour that they are decoded to."""
+
+    paths: Sequence[Path]
+    colour: bool
+    size: tuple[int, int]  #: width and height
+    resized: bool  #: whether images may be of any size
+    largest: int  #: pixels that an image has in its file
+
+    @staticmethod
+    def of(paths: Sequence[Path], colour: bool | None = None, resized: tuple[int, int] | None = None) -> Decoding:
+        """What :func:`read_images` says, by a look at what files say of themselves."""
+        with _pool() as pool:
+            if colour is None:
+                colour = any(pool.map(_is_colour, paths))
+            width, height = resized or _opened(paths[0], lambda image: image.size)
+            largest = width * height if resized is None else max(pool.map(_area, paths))
+        return Decoding(paths, colour, (width, height), resized is not None, largest)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of an image."""
+        width, height = self.size
+        return (3, height, width) if self.colour else (height, width)
+
+    def parts(self) -> Iterator[range]:
+        """The places of images that are decoded together."""
+        size = max(PART // math.prod(self.shape), 1)
+        return (range(start, min(start + size, len(self.paths))) for start in range(0, len(self.paths), size))
+
+    def read(self, places: range) -> NDArray[np.uint8]:
+        """The images at some places."""
+        images = np.empty((len(places), *self.shape), np.uint8)
+        paths, size, shape = self.paths, self.size, self.shape
 
         def decode(i: int, image: Any) -> None:
-            if resized is None and image.size != size:  # before it is decoded: it may be large
+            if not self.resized and image.size != size:  # before it is decoded: it may be large
                 expected = f"an image of {_pixels(size)} as {paths[0].name}"
                 raise InputError(str(paths[i]), expected, _pixels(image.size))
-            image = image.convert("RGB" if colour else "L")
+            image = image.convert("RGB" if self.colour else "L")
             pixels = np.asarray(image if image.size == size else image.resize(size))
-            pixels = pixels.transpose(2, 0, 1) if colour else pixels
+            pixels = pixels.transpose(2, 0, 1) if self.colour else pixels
             if pixels.shape != shape:
                 raise ValueError(f"pixels of shape {pixels.shape} where its header says {shape}")
-            images[i] = pixels
+            images[i - places.start] = pixels
 
-        list(pool.map(lambda i: _opened(paths[i], partial(decode, i)), range(len(paths))))
-    return images
+        with _pool() as pool:
+            list(pool.map(lambda i: _opened(paths[i], partial(decode, i)), places))
+        return images
+
+
+@contextmanager
+def _pool() -> Iterator[ThreadPoolExecutor]:
+    """Threads, as decoders let others run; what cannot be used is an error, and no warning."""
+    with warnings.catch_warnings(), ThreadPoolExecutor(WORKERS) as pool:
+        warnings.simplefilter("ignore")
+        yield pool
 
 
 def unreadable(paths: Sequence[Path]) -> dict[int, InputError]:
@@ -83,8 +127,7 @@ def unreadable(paths: Sequence[Path]) -> dict[int, InputError]:
             return error
         return None
 
-    with warnings.catch_warnings(), ThreadPoolExecutor(WORKERS) as pool:
-        warnings.simplefilter("ignore")
+    with _pool() as pool:
         return {i: error for i, error in enumerate(pool.map(decode, paths)) if error is not None}
 
 

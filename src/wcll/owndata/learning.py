@@ -24,6 +24,7 @@ from wcll.losses import LOSSES
 from wcll.losses.chosen import AUTO
 from wcll.models import MODELS
 from wcll.owndata.folder import OwnModel
+from wcll.owndata.mapped import ImageStream
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Roles, Samples, labels_of
 from wcll.owndata.streaming import TableStream
@@ -91,7 +92,7 @@ def learn(
     unfinished: Path | None = None,
     resume: bool = False,
     say: Say = lambda line: None,
-    stream: TableStream | None = None,
+    stream: TableStream | ImageStream | None = None,
 ) -> Learnt:
     """Fit preprocessing and classifier; with ``unfinished``, a folder, so that a killed training can go on.
 
@@ -196,7 +197,7 @@ def _announce(kept: Unfinished, resume: bool, at: int, say: Say) -> None:
         return
     if resume:
         say("nothing was kept to go on from: training starts anew")
-    kept.clear()
+    kept.clear(keep_images=True)
 
     def begun(model: ComplementaryClassifier) -> None:
         chosen = f"{model.model} at a rate of {model.lr:g}" if isinstance(model.model, str) else "the model"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wcll.checks import InputError
 from wcll.datasets.arrays import checked_samples, load_members, read_arrays
 from wcll.datasets.base import in_order, some_names
-from wcll.datasets.images import SUFFIXES, read_images, unreadable
+from wcll.datasets.images import SUFFIXES, Decoding, read_images, unreadable
 from wcll.datasets.manifest import MANIFEST, image_paths
 from wcll.owndata.columns import Column
 from wcll.owndata.tables import Table, n_rows, read_table
@@ -398,7 +398,28 @@ def _images_first(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _read_folder(path: Path, roles: Roles, reading: Reading) -> Samples:
-    """Images that the table manifest.csv names; its other columns are labels and groups, and no features."""
+    """Images of a folder, with what is said of them."""
+    samples = read_manifest(path, roles, reading)
+    images = read_images(samples.files, reading.colour, reading.size, reading.too_large)
+    return replace(samples, features=_images_first(images), stamp=images_stamp(path, samples, reading))
+
+
+def images_stamp(path: Path, samples: Samples, reading: Reading) -> str:
+    """Of the tables that name images, and of these."""
+    tables = [one for one in (path / MANIFEST, reading.labels_in) if one is not None and one.is_file()]
+    return stamp_of([*tables, *samples.files])
+
+
+def image_parts(path: Path, roles: Roles, reading: Reading) -> Iterator[Samples]:
+    """Images of a folder, some at a time; they need not have labels."""
+    samples = read_manifest(path, roles, reading)
+    decoding = Decoding.of(samples.files, reading.colour, reading.size)
+    for rows in decoding.parts():
+        yield replace(samples.take(rows), features=_images_first(decoding.read(rows)))
+
+
+def read_manifest(path: Path, roles: Roles, reading: Reading) -> Samples:
+    """What the table manifest.csv says of images, which are not read; its columns are labels and groups."""
     manifest = path / MANIFEST
     table = read_table(manifest) if manifest.is_file() else _all_images(path, reading)
     if "path" not in table:
@@ -413,11 +434,7 @@ def _read_folder(path: Path, roles: Roles, reading: Reading) -> Samples:
     if odd := [name for name in samples.names if "\0" in name]:
         raise InputError(str(manifest), "paths of files", repr(odd[0]))
     samples = replace(samples, kind="images", files=tuple(image_paths(path, samples.names)))
-    if reading.skip_bad:
-        samples = _without_bad(samples)
-    images = _images_first(read_images(samples.files, reading.colour, reading.size))
-    tables = [one for one in (manifest, reading.labels_in) if one is not None and one.is_file()]
-    return replace(samples, features=images, stamp=stamp_of([*tables, *samples.files]))
+    return _without_bad(samples) if reading.skip_bad else samples
 
 
 def _all_images(path: Path, reading: Reading) -> Table:

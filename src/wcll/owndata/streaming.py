@@ -5,96 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray
+from wcll.checks import BoolArray, InputError, IntArray
 from wcll.labels.masks import to_pairs
-from wcll.memory import check_memory
 from wcll.owndata.counting import Counted, count
+from wcll.owndata.mapped import ImageStream, read_image_stream
 from wcll.owndata.parts import ParquetRows, Rows
-from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import (
-    ENDINGS,
     Counts,
     Reading,
     Roles,
     Samples,
     check_categories,
     check_roles,
-    labels_of,
     of_table,
     stamp_of,
 )
+from wcll.owndata.standing import Standing, Streaming
 from wcll.owndata.tables import arrow_column
 from wcll.streams import stream
-from wcll.training.feed import Buffer, Feed, Part, room_for
-
-SAMPLE = 100_000  #: rows that stand for all where something is chosen
-SAMPLE_BYTES = 2**28  #: of these in memory, at most, unless a user says how many
-#: Of the rows that are shuffled together: they are there twice, where they are read to and where they are learnt from.
-BUFFER_BYTES = 2**27
-
-
-@dataclass(frozen=True)
-class Streaming:
-    """How data are streamed, as far as a user says it."""
-
-    sample: int | None = None  #: rows that stand for all
-    buffer: int | None = None  #: rows that are shuffled together
-    seed: int = 0
-
-    def chosen(self, n: int, width: int) -> IntArray:
-        """The places of rows that stand for all ``n``, of ``width`` columns, in order: drawn by the seed."""
-        size = min(SAMPLE, room_for((2 * width,), SAMPLE_BYTES)) if self.sample is None else self.sample
-        if size >= n:
-            return np.arange(n)
-        return np.sort(stream(self.seed, "validation", "sample").choice(n, size, replace=False, shuffle=False))
-
-    def room(self, shape: tuple[int, ...]) -> int:
-        """How many samples of a shape are shuffled together, if that fits into memory."""
-        if self.buffer is None:
-            return room_for(shape, BUFFER_BYTES)
-        size = 2 * 4 * self.buffer * int(np.prod(shape))  # where they are read to, and where they are learnt from
-        check_memory("--buffer", f"{self.buffer} samples of {int(np.prod(shape))} numbers", size)
-        return self.buffer
+from wcll.training.feed import Buffer, Feed, Part
 
 
 @dataclass(frozen=True, eq=False)
-class TableStream:
+class TableStream(Standing):
     """A Parquet file that is read anew in every epoch, and some of its rows that stand for all."""
 
-    samples: Samples  #: these
-    preprocessing: Preprocessing
-    notes: tuple[str, ...]
-    x: NDArray[np.float32]
     rows: ParquetRows
     roles: Roles
-    counts: Counts
-    totals: FloatArray
-    streaming: Streaming
-
-    @property
-    def n(self) -> int:
-        """How many rows there are."""
-        return self.counts.n
-
-    @property
-    def y(self) -> Any:
-        """Labels of those that stand for all."""
-        return labels_of(self.samples)
-
-    @property
-    def groups(self) -> NDArray[Any] | None:
-        """Groups of those that stand for all."""
-        return None if self.samples.groups is None else np.array(self.samples.groups)
-
-    @property
-    def key(self) -> str:
-        """Of what a training depends on beside those that stand for all."""
-        return f"{self.samples.stamp} {self.n} {self.streaming.room(self.x.shape[1:])}"
 
     def feed(self, *, pairs: bool, batch_size: int, seed: int, dtype: str) -> Feed:
         """All rows, for an engine; where some have several labels, as pairs of row and label, if asked for."""
@@ -106,7 +46,7 @@ class TableStream:
             labels if split else self.n,
             next(reader.read(None)).each(lambda values: values[:1].copy()),
             n_classes=len(self.totals),
-            room=self.streaming.room(self.x.shape[1:]),
+            room=self.room,
             batch_size=batch_size,
             seed=seed,
             mass=mass,
@@ -157,11 +97,26 @@ class _Reader:
 
 
 def read_stream(
+    path: Path,
+    roles: Roles,
+    reading: Reading,
+    streaming: Streaming,
+    categories: Sequence[str] = (),
+    unfinished: Path | None = None,
+) -> TableStream | ImageStream:
+    """A Parquet file, or a folder of images, which are decoded into the folder ``unfinished``."""
+    if path.is_dir() and unfinished is not None:
+        check_categories(np.zeros(0), categories)
+        return read_image_stream(path, roles, reading, streaming, unfinished)
+    if path.suffix != ".parquet":
+        raise InputError("--stream", "a .parquet file or a folder of images", str(path), "others are read at once")
+    return read_table_stream(path, roles, reading, streaming, categories)
+
+
+def read_table_stream(
     path: Path, roles: Roles, reading: Reading, streaming: Streaming, categories: Sequence[str] = ()
 ) -> TableStream:
     """Count a Parquet file, and take some of its rows."""
-    if path.suffix != ".parquet" or path.is_dir():
-        raise InputError("--stream", "a .parquet file", str(path), f"without it, {ENDINGS}")
     for option, value in (("--item", roles.item), ("--labels", reading.labels_in)):
         if value is not None:
             remedy = "rows of one item may lie anywhere in it: join them before"
@@ -180,15 +135,15 @@ def read_stream(
     samples = _sample(counted, replace(roles, ignore=(), classes=classes), chosen)  # what is ignored was not read
     samples = replace(samples, counts=counts, stamp=stamp_of([path]))
     return TableStream(
-        samples,
-        preprocessing,
-        tuple(notes),
-        preprocessing.transform(samples.features),
-        counted.rows,
-        roles,
-        counts,
-        counted.labels.totals(classes),
-        streaming,
+        samples=samples,
+        x=preprocessing.transform(samples.features),
+        preprocessing=preprocessing,
+        notes=tuple(notes),
+        counts=counts,
+        totals=counted.labels.totals(classes),
+        streaming=streaming,
+        rows=counted.rows,
+        roles=roles,
     )
 
 

@@ -23,6 +23,7 @@ from wcll.persistence import read_model, write_model
 EVERY = 5.0  #: seconds between two saves
 STATE = "state.safetensors"
 OWN = (STATE, f".{STATE}.*", "epoch-*.safetensors", ".epoch-*.safetensors.*")  #: what is written, and drafts of it
+IMAGES = "images-*.npy"  #: that were decoded for a training, by a digest of where they come from
 ESTIMATED = ("transition", "standard_error", "shares", "shares_error")  #: arrays of an estimate of Q
 
 Plain = dict[str, Any]
@@ -71,9 +72,9 @@ class Unfinished:
         """Whether a training can go on."""
         return (self.folder / STATE).is_file()
 
-    def clear(self) -> None:
-        """Forget what was saved, and nothing else that may lie there."""
-        for name in OWN:
+    def clear(self, *, keep_images: bool = False) -> None:
+        """Forget what was saved, and nothing else that may lie there; images that were decoded may be needed still."""
+        for name in OWN if keep_images else (*OWN, IMAGES, f".{IMAGES}.*"):
             for path in self.folder.glob(name):
                 path.unlink(missing_ok=True)
         with suppress(OSError):  # not there, or others' files are in it

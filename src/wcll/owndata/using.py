@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from wcll.datasets.base import some_names
 from wcll.evaluation import LabelFreeConfusion
 from wcll.evaluation.metrics import Confusion
 from wcll.owndata.folder import OwnModel
-from wcll.owndata.sources import Samples
+from wcll.owndata.parts import ParquetRows
+from wcll.owndata.sources import Reading, Roles, Samples, image_parts, read_samples
 from wcll.results.csv_lines import csv_line
 from wcll.streams import stream
 
@@ -27,17 +29,16 @@ class Predicted:
     index: Any  #: of classes
     probabilities: FloatArray | None
 
-    def lines(self) -> Iterator[str]:
-        """As CSV: the sample, its class, how sure that is, and the probability of every class."""
-        heads = [self.samples.named, "predicted"]
+    def lines(self, *, heads: bool = True) -> Iterator[str]:
+        """As CSV: the sample, its class, how sure that is, and the probability of every class; with a header line."""
         chances = self.probabilities
-        if chances is not None:
-            heads += ["probability", *(f"p({name})" for name in self.classes)]
-        yield csv_line(heads)
+        if heads:
+            more = [] if chances is None else ["probability", *(f"p({name})" for name in self.classes)]
+            yield csv_line([self.samples.named, "predicted", *more])
         for i, name in enumerate(self.samples.names):
             found = [name, self.classes[int(self.index[i])]]
-            more = [] if chances is None else [chances[i].max(), *chances[i]]
-            yield csv_line([*found, *(f"{float(p):.6g}" for p in more)])
+            shares = [] if chances is None else [chances[i].max(), *chances[i]]
+            yield csv_line([*found, *(f"{float(p):.6g}" for p in shares)])
 
 
 def predict(own: OwnModel, samples: Samples, *, ignore_unknown: bool = False) -> Predicted:
@@ -49,6 +50,32 @@ def predict(own: OwnModel, samples: Samples, *, ignore_unknown: bool = False) ->
     index = np.array([place[str(name)] for name in model.predict(x)], np.int64)
     chances = model.predict_proba(x) if hasattr(model, "predict_proba") else None
     return Predicted(samples, classes, index, chances)
+
+
+def predictions(
+    own: OwnModel, path: Path, roles: Roles, reading: Reading, *, ignore_unknown: bool = False
+) -> Iterator[Predicted]:
+    """The likeliest class of every sample of some data; of Parquet files and of images, a part at a time.
+
+    Rows of one item may lie anywhere in a file, so that with ``roles.item`` all of it is read.
+    """
+    for samples in _parts(own, path, roles, reading):
+        yield predict(own, samples, ignore_unknown=ignore_unknown)
+
+
+def _parts(own: OwnModel, path: Path, roles: Roles, reading: Reading) -> Iterator[Samples]:
+    if path.is_dir():
+        yield from image_parts(path, roles, reading)
+        return
+    wanted = own.preprocessing.kinds
+    if path.suffix == ".parquet" and roles.item is None:
+        rows = ParquetRows.all_of(path)
+        if there := [name for name in wanted if name in rows.names]:  # else what is wrong is said below
+            for part in rows.only(there).read():
+                names = [str(part.first + i) for i in range(len(part))]
+                yield Samples("table", path, "row", names, part.table(there))
+            return
+    yield read_samples(path, roles, reading)
 
 
 @dataclass(frozen=True, eq=False)
