@@ -34,8 +34,13 @@ def torchrun(folder: Path, *words: str) -> subprocess.Popen[str]:
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    return write_all(tmp_path_factory.mktemp("own"))["csv"]
+def files(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("own"))
+
+
+@pytest.fixture
+def table(files):
+    return files["csv"]
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -71,15 +76,17 @@ def test_killed_in_two_processes_and_resumed_in_one(table, tmp_path):
         torch.testing.assert_close(found[name], expected, atol=1e-4, rtol=1e-3)
 
 
-def test_one_process_speaks_and_writes(table, tmp_path):
-    words = train(table, tmp_path / "model", "--epochs", "3", "--json")
+def test_one_process_speaks_and_writes(files, tmp_path):
+    """All of them stream a table that would not fit into memory, say."""
+    streamed = ["--epochs", "3", "--stream", "--buffer", "100", "--sample", "120"]
+    words = train(files["parquet"], tmp_path / "model", *streamed, "--json")
     process = torchrun(tmp_path, *words)
     out, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     card = json.loads(out)  # one, not two
     assert card["made"]["processes"] == 2
     assert said.count("wcll: 240 samples") == 1
-    assert run(train(table, tmp_path / "alone", "--epochs", "3")) == 0
+    assert run(train(files["parquet"], tmp_path / "alone", *streamed)) == 0
     for name, expected in weights(tmp_path / "alone").items():
         torch.testing.assert_close(weights(tmp_path / "model")[name], expected)
     again = torchrun(tmp_path, *words)  # now there is a model

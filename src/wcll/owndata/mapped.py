@@ -104,8 +104,8 @@ def _mapped(decoding: Decoding, stamp: str, folder: Path) -> NDArray[np.uint8]:
     path = folder / IMAGES.replace("*", digest)
     if not path.is_file():
         folder.mkdir(exist_ok=True)
-        for old in folder.glob(IMAGES):
-            old.unlink()
+        for old in set(folder.glob(IMAGES)) - {path}:  # another process may decode the same beside this one
+            old.unlink(missing_ok=True)
         try:
             _decode(decoding, shape, path)
         except BaseException:
