@@ -10,21 +10,22 @@ import time
 import psutil
 import pytest
 
-from small import LINEAR, PATIENCE
+from small import PATIENCE
+from wcll.checks import InputError
 from wcll.cli.app import run as command
 from wcll.results import Store
-from wcll.running.dask_cluster import _own
+from wcll.running import dask_cluster
+from wcll.running.dask_cluster import DaskCluster, _own
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
 
-SUITE = LINEAR.replace("epochs = 12", "epochs = 2").replace("trials = 3", "trials = 1")
+SUITE, RUNS = ["digits", "--trials", "1"], 28  #: one trial of the package's own suite, in units of two runs
 
 
 @pytest.fixture
 def dask(tmp_path, monkeypatch):
     """Starts ``dask scheduler`` and ``dask worker`` on loopback; all are ended afterwards."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "suite.toml").write_text(SUITE)
     begun = []
 
     def start(kind, *options):
@@ -66,7 +67,7 @@ def kill_when(monkeypatch, written, process):
 
 
 def table(store):
-    assert command(["report", "suite.toml", "--store", store, "--out", "table.csv"]) == 0
+    assert command(["report", *SUITE, "--store", store, "--out", "table.csv"]) == 0
     with open("table.csv") as file:
         return file.read()
 
@@ -78,14 +79,14 @@ def test_the_table_is_the_local_one_whoever_is_killed(dask, tmp_path, monkeypatc
     scheduler = dask("scheduler", "--port", "0")
     where = address(tmp_path)
     first, _ = dask("worker", *WORKER), dask("worker", *WORKER)
-    assert command(["run", "suite.toml", "--store", "local.sqlite"]) == 0
+    assert command(["run", *SUITE, "--store", "local.sqlite"]) == 0
     expected = table("local.sqlite")
-    on_dask = ["run", "suite.toml", "--runner", "dask", "--address", where, "--together", "1"]
+    on_dask = ["run", *SUITE, "--runner", "dask", "--address", where, "--together", "2"]
 
     with monkeypatch.context() as patched:  # a worker is killed on the way
         adds = kill_when(patched, 3, first)
         assert command([*on_dask, "--store", "worker.sqlite"]) == 0
-        assert adds == [1] * 16
+        assert adds == [2] * (RUNS // 2)
     assert table("worker.sqlite") == expected
 
     with monkeypatch.context() as patched:  # the scheduler is
@@ -97,7 +98,7 @@ def test_the_table_is_the_local_one_whoever_is_killed(dask, tmp_path, monkeypatc
     assert line.endswith("the same command goes on with what is left")
     with Store(tmp_path / "scheduler.sqlite") as store:
         begun = store.count()
-        assert 3 <= begun < 16
+        assert 6 <= begun < RUNS
         assert store.claimed() == 0
 
     (tmp_path / "scheduler.json").unlink()
@@ -107,7 +108,7 @@ def test_the_table_is_the_local_one_whoever_is_killed(dask, tmp_path, monkeypatc
     with monkeypatch.context() as patched:
         adds = kill_when(patched, 0, scheduler)
         assert command([*on_dask, "--store", "scheduler.sqlite"]) == 0
-        assert len(adds) == 16 - begun
+        assert sum(adds) == RUNS - begun
     assert table("scheduler.sqlite") == expected
 
 
@@ -119,6 +120,18 @@ def test_its_own_scheduler_listens_on_loopback_alone():
         assert cluster.scheduler_address.startswith("tcp://127.0.0.1:")
         assert {place.ip for place in listening() - before} == {"127.0.0.1"}
     assert listening() == before
+
+
+def test_a_scheduler_whose_workers_are_gone_is_not_waited_for(monkeypatch):
+    import distributed
+
+    monkeypatch.setattr(dask_cluster, "JOIN", 0.2)
+    with _own(distributed, 0) as scheduler, distributed.Client(scheduler, set_as_default=False) as client:
+        cluster = DaskCluster(client, distributed.KilledWorker)
+        cluster.submit("a unit")
+        assert cluster.reply(0.0) is None
+        with pytest.raises(InputError, match="expected workers of Dask that live, got none for 0 s; the same command"):
+            cluster.reply(0.3)
 
 
 def listening():

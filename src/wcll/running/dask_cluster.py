@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from queue import Empty, SimpleQueue
@@ -13,7 +14,9 @@ from wcll.checks import InputError, extra
 from wcll.running.processes import Workers, deaf_to_control_c
 from wcll.running.units import failed, work
 
-ANSWER, JOIN = 10.0, 60.0  #: seconds until a scheduler has to answer, and until a first worker has to be there
+ANSWER, JOIN = 10.0, 60.0  #: seconds until a scheduler has to answer, and until some worker has to be there
+#: A worker that dies is started anew, however long that takes: by itself Dask gives it up if it is not back in time.
+PATIENT = {"distributed.deploy.lost-worker-timeout": "1000 days"}
 GOES_ON = "the same command goes on with what is left"
 
 
@@ -38,7 +41,8 @@ def dask_cluster(workers: Workers) -> Iterator[DaskCluster]:
 @contextmanager
 def _own(distributed: Any, processes: int) -> Iterator[Any]:
     """A scheduler and workers of one thread each, which nobody outside this machine reaches; no page, no files left."""
-    with TemporaryDirectory(prefix="wcll-") as folder, ExitStack() as stack:
+    config = extra("dask.config", "dask")
+    with TemporaryDirectory(prefix="wcll-") as folder, config.set(PATIENT), ExitStack() as stack:
         with deaf_to_control_c():  # which the workers inherit
             cluster = distributed.LocalCluster(
                 n_workers=processes,
@@ -61,6 +65,7 @@ class DaskCluster:
         self._client, self._killed = client, killed
         self._done = SimpleQueue[Any]()
         self._out: dict[str, Any] = {}  # what nobody holds is forgotten
+        self._seen = time.monotonic()  # when there was some worker
 
     def workers(self) -> Mapping[str, str]:
         """Those that there are now; with more threads they would train units beside each other."""
@@ -88,8 +93,10 @@ class DaskCluster:
         try:
             future = self._done.get(timeout=seconds)
         except Empty:
+            self._check_workers()
             return None
         self._check_scheduler()
+        self._seen = time.monotonic()
         del self._out[future.key]
         error = self._ask(future.exception) if future.status != "finished" else None
         if isinstance(error, self._killed):
@@ -100,6 +107,13 @@ class DaskCluster:
     def _check_scheduler(self) -> None:
         if self._client.status != "running":
             raise InputError("--runner", "a Dask scheduler that answers", "one that is gone", GOES_ON)
+
+    def _check_workers(self) -> None:
+        """Others take the place of workers that die; where none is left and none comes, nobody would ever reply."""
+        if self._ask(self._client.nthreads):
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > JOIN:
+            raise InputError("--runner", "workers of Dask that live", f"none for {JOIN:.0f} s", GOES_ON)
 
     def _ask(self, question: Any, *given: Any, **options: Any) -> Any:
         """What a scheduler says, if it is there."""
