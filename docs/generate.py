@@ -11,6 +11,8 @@ Those of the bounds come from ``results/bounds*.json``: ``wcll bound simulate --
 Those beyond the paper come from ``results/beyond``, which ``wcll paper beyond`` makes with ``--results``; of real
 labels from ``results/beyond/acl-strong.json``: ``python benchmarks/annotators.py keep STORE acl-strong``.
 
+What runners cost, and what more runs and rows would take, comes from ``benchmarks/results`` (``docs/cost_model.py``).
+
 ``--check`` writes nothing and fails if a file would change.
 """
 
@@ -23,6 +25,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cost_model
 import label_needs_page
 import method_pages
 from picture import picture
@@ -157,6 +160,14 @@ def annotators() -> Part:
     return read_part(ROOT / "results" / "beyond" / f"{suite.name}.json", suite, partial=True)
 
 
+def scaling_page() -> str:
+    """The guide's page on scaling, with what runners cost and what more would take."""
+    text = (ROOT / "docs" / "guide" / "scaling.md").read_text()
+    for name, content in cost_model.parts().items():
+        text = replace_part(text, name, content)
+    return text
+
+
 def pages() -> dict[Path, str]:
     """Every file with generated parts, and what it should say."""
     found, beyond = read_reproduction(ROOT / "results" / "paper"), read_beyond(ROOT / "results" / "beyond")
@@ -173,6 +184,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "methods.md": method_pages.index(linked=False),
         **label_needs_page.pages(),
         ROOT / "docs" / "guide" / "settings.md": settings_page(),
+        ROOT / "docs" / "guide" / "scaling.md": scaling_page(),
         ROOT / "docs" / "figures" / "complementary.svg": picture(),
         ROOT / "docs" / "figures" / "complementary-narrow.svg": picture(below=True),
     }
