@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from contextlib import suppress
 from importlib.util import find_spec
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
 
-from small import LINEAR, MAIN, PATIENCE, start
+from small import MAIN, PATIENCE, start
 from wcll.cli.app import run as command
+from wcll.running.ray_cluster import ON_LOOPBACK, QUIET
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
 
 
+SUITE = ["digits", "--trials", "1"]  #: one trial of the package's own suite
+
+
 def table(store):
-    assert command(["report", "suite.toml", "--store", store, "--out", f"{store}.csv"]) == 0
+    assert command(["report", *SUITE, "--store", store, "--out", f"{store}.csv"]) == 0
     with open(f"{store}.csv") as file:
         return file.read()
 
@@ -46,15 +52,13 @@ def test_the_table_is_the_local_one_though_a_worker_is_killed(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "suite.toml").write_text(
-        LINEAR.replace("epochs = 12", "epochs = 200").replace("trials = 3", "trials = 1")
-    )
-    assert command(["run", "suite.toml", "--store", "local.sqlite"]) == 0
-    child = start(MAIN, *["run", "suite.toml", "--store", "ray.sqlite", "--runner", "ray", "--together", "1"])
+    assert command(["run", *SUITE, "--store", "local.sqlite"]) == 0
+    child = start(MAIN, *["run", *SUITE, "--store", "ray.sqlite", "--runner", "ray", "--together", "2"])
     try:
         end = time.monotonic() + PATIENCE
         while child.poll() is None and time.monotonic() < end and not (found := trainers(child)):
             time.sleep(0.05)
+        found[0].suspend()  # in the middle of a unit
         every = family(child)
         places = places_of(every)
         found[0].kill()
@@ -66,3 +70,55 @@ def test_the_table_is_the_local_one_though_a_worker_is_killed(tmp_path, monkeypa
     assert table("ray.sqlite") == table("local.sqlite")
     assert psutil.wait_procs(every, timeout=PATIENCE)[1] == []
     assert list((tmp_path / "home").iterdir()) == []
+
+
+@pytest.fixture
+def head(tmp_path, monkeypatch):
+    """A Ray that is there already, on loopback, with a token, as the guide says how; returns its address."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "home").mkdir()
+    for name, value in {**QUIET, **ON_LOOPBACK, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "7" * 64}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with TemporaryDirectory(prefix="wcll-", dir="/tmp") as folder:  # its sockets lie there: a short path
+        monkeypatch.setenv("RAY_TMPDIR", folder)
+        given = ["start", "--head", "--block", "--port", f"{port}", "--num-cpus", "2", "--include-dashboard", "false"]
+        process = start("from ray.scripts.scripts import main; main()", *given)
+        try:
+            yield process, f"127.0.0.1:{port}"
+        finally:
+            for one in reversed(family(process)):
+                with suppress(psutil.Error):
+                    one.kill()
+            process.communicate()
+
+
+def test_a_ray_that_is_there_makes_the_table_of_this_process(head, tmp_path, monkeypatch):
+    process, address = head
+    assert command(["run", *SUITE, "--store", "local.sqlite"]) == 0  # meanwhile it begins
+    end = time.monotonic() + PATIENCE
+    while "raylet" not in {name_of(one) for one in family(process)} and time.monotonic() < end:
+        time.sleep(0.1)
+    on_ray = ["run", *SUITE, "--store", "ray.sqlite", "--runner", "ray", "--address", address]
+    child = start(MAIN, *on_ray)
+    places = set()
+    while child.poll() is None and time.monotonic() < end:
+        places |= places_of([*family(process), psutil.Process(child.pid)])
+        time.sleep(0.2)
+    _, error = child.communicate(timeout=PATIENCE)
+    assert child.returncode == 0, error
+    assert places == {"127.0.0.1"}
+    assert table("ray.sqlite") == table("local.sqlite")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "8" * 64)  # somebody else's
+    _, error = start(MAIN, *on_ray[:-4], "--store", "none.sqlite", *on_ray[-4:]).communicate(timeout=PATIENCE)
+    assert error.splitlines()[-1].startswith("wcll: error: --address: expected the address of a Ray cluster")
+    assert not (tmp_path / "none.sqlite").exists()
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def name_of(process):
+    with suppress(psutil.Error):
+        return process.name()

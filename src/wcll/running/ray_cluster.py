@@ -22,6 +22,8 @@ TRIES = 3  #: how often a unit is given to another worker
 GOES_ON = "the same command goes on with what is left"
 #: Ray sends no reports of its use.
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
+#: So it listens on loopback alone; elsewhere than on these systems it would listen to everybody.
+ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 LOOPBACK = "127.0.0.1"
 
 _told: list[Any] = []  # Ray, once it was loaded so that it listens on loopback alone
@@ -30,38 +32,55 @@ _told: list[Any] = []  # Ray, once it was loaded so that it listens on loopback 
 @contextmanager
 def ray_cluster(workers: Workers) -> Iterator[RayCluster]:
     """The workers at ``workers.address``; without one, processes of this machine, on loopback, until this is over."""
-    with _environment(QUIET if workers.address else {**QUIET, **_alone()}):
-        ray = _loaded(own=workers.address is None)
-        with TemporaryDirectory(prefix="wcll-", dir=_short_folder()) as folder:
-            try:
-                yield _begun(ray, workers, folder)
-            finally:
-                ray.shutdown()
+    if workers.address is None:
+        with own_ray(workers.processes) as ray:
+            yield RayCluster(ray, workers.processes)
+        return
+    here = workers.address.rpartition(":")[0] in (LOOPBACK, "localhost")
+    with (
+        _environment({**QUIET, **(ON_LOOPBACK if here else {})}),
+        _begun(_loaded(on_loopback=here), address=workers.address) as ray,
+    ):
+        yield RayCluster(ray, _cores(ray))
 
 
-def _begun(ray: Any, workers: Workers, folder: str) -> RayCluster:
-    own = {"num_cpus": workers.processes, "include_dashboard": False, "_temp_dir": folder}
-    options = {"address": workers.address} if workers.address else {"address": "local", **own}
+@contextmanager
+def own_ray(processes: int) -> Iterator[Any]:
+    """A Ray of this process alone, until this is over; what is given is the package ``ray``.
+
+    It listens on loopback, asks for a secret, sends no reports, and leaves nothing in the home folder. Ray learns where
+    to listen when it is loaded: this is for processes that have not loaded it before.
+    """
+    with _environment({**QUIET, **_alone()}), TemporaryDirectory(prefix="wcll-", dir=_short_folder()) as folder:
+        options = {"num_cpus": processes, "include_dashboard": False, "_temp_dir": folder}
+        with _begun(_loaded(on_loopback=True), address="local", **options) as ray:
+            if (place := ray.util.get_node_ip_address()) != LOOPBACK:
+                raise InputError("--runner", f"a Ray that listens on {LOOPBACK}", place)
+            yield ray
+
+
+@contextmanager
+def _begun(ray: Any, *, address: str, **options: Any) -> Iterator[Any]:
+    """Ray, at work."""
     try:
-        ray.init(**options, log_to_driver=False, logging_level=logging.CRITICAL)
-    except (OSError, RuntimeError, TimeoutError, ValueError) as error:
-        got = f"{workers.address or 'none'} ({type(error).__name__}: {error})"
-        expected, remedy = "the address of a Ray cluster", "for example 127.0.0.1:6379 after 'ray start --head'"
-        raise InputError("--address", expected, got, remedy) from None
-    if workers.address:
-        return RayCluster(ray, _cores(ray))
-    if (place := ray.util.get_node_ip_address()) != LOOPBACK:
-        raise InputError("--runner", f"a Ray that listens on {LOOPBACK}", place)
-    return RayCluster(ray, workers.processes)
+        try:
+            ray.init(address, **options, log_to_driver=False, logging_level=logging.CRITICAL)
+        except (OSError, RuntimeError, TimeoutError, ValueError) as error:
+            got = f"{address} ({type(error).__name__}: {error})"
+            expected, remedy = "the address of a Ray cluster", "for example 127.0.0.1:6379 after 'ray start --head'"
+            raise InputError("--address", expected, got, remedy) from None
+        yield ray
+    finally:
+        ray.shutdown()
 
 
-def _loaded(own: bool) -> Any:
+def _loaded(on_loopback: bool) -> Any:
     """Ray, which learns where to listen when it is loaded, and serves one cluster at a time."""
     fresh = "ray" not in sys.modules
     ray = extra("ray", "ray")
-    if fresh and own:
+    if fresh and on_loopback:
         _told.append(ray)
-    if ray.is_initialized() or (own and ray not in _told):
+    if ray.is_initialized() or (on_loopback and ray not in _told):
         raise InputError("--runner", "a process that does not use Ray otherwise", "one that does")
     return ray
 
@@ -70,7 +89,7 @@ def _loaded(own: bool) -> Any:
 def _alone() -> dict[str, str]:
     """A Ray that listens on loopback and asks for a secret, which is not kept in the home folder, as it would be."""
     secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    return {**secret, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # elsewhere than there, it would listen to everybody
+    return {**secret, **ON_LOOPBACK}
 
 
 @contextmanager
