@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 #: What they may import beside the standard library: what the package needs, what `.[docs]` and developers have, and
 #: in text that is not run the frameworks that it is about.
 ALLOWED = {"wcll", "numpy", "scipy", "sklearn", "torch"} | {"matplotlib", "pandas"}
-SHOWN = {"skorch_and_lightning": {"lightning", "skorch"}}
+SHOWN = {"skorch_and_lightning": {"lightning", "skorch"}, "slurm_workers": {"dask_jobqueue"}}
 
 paths = sorted(EXAMPLES.glob("*.py"))
 every_example = pytest.mark.parametrize("path", paths, ids=[path.stem for path in paths])
@@ -65,3 +67,22 @@ def test_names_that_an_example_takes_of_the_package_are_there(path):
         if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "wcll":
             module = __import__(node.module, fromlist=["there"])
             assert all(hasattr(module, alias.name) for alias in node.names)
+
+
+JOB_SCRIPT = """
+import runpy, sys
+from dask_jobqueue.slurm import SLURMJob
+job = runpy.run_path(sys.argv[1])["JOB"]
+print(SLURMJob(scheduler="tls://10.0.0.1:8786", name="wcll-1", python="python", **job).job_script())
+"""
+
+
+@pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="dask-jobqueue is not installed")
+def test_slurm_is_asked_for_what_the_guide_shows(tmp_path):
+    """As text: no scheduler is started, and no Slurm is needed. dask-jobqueue writes a file into the home folder."""
+    guide = (EXAMPLES.parent / "docs" / "guide" / "scaling.md").read_text()
+    (shown,) = re.findall(r"```\n(#!/usr/bin/env bash\n.*?)```", guide, re.DOTALL)
+    given = [sys.executable, "-c", JOB_SCRIPT, str(EXAMPLES / "slurm_workers.py")]
+    run = subprocess.run(given, env={"HOME": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert run.stdout.rstrip() == shown.rstrip()
+    assert "--nthreads 1 " in shown  # else units would be trained beside each other
