@@ -67,8 +67,8 @@ def _begun(ray: Any, *, address: str, **options: Any) -> Iterator[Any]:
             ray.init(address, **options, log_to_driver=False, logging_level=logging.CRITICAL)
         except (OSError, RuntimeError, TimeoutError, ValueError) as error:
             got = f"{address} ({type(error).__name__}: {error})"
-            expected, remedy = "the address of a Ray cluster", "for example 127.0.0.1:6379 after 'ray start --head'"
-            raise InputError("--address", expected, got, remedy) from None
+            remedy = "for example 127.0.0.1:6379 after 'ray start --head'; RAY_AUTH_TOKEN has to be its token"
+            raise InputError("--address", "the address of a Ray cluster", got, remedy) from None
         yield ray
     finally:
         ray.shutdown()
