@@ -85,7 +85,13 @@ def million_runs() -> list[str]:
         time, lost = RUNS * kind.seconds / HOUR, runner.overhead / TOGETHER / kind.seconds
         figures = [f"{kind.seconds:.3f} s", f"{rounded(time)} h", f"{lost:.2%}", *map(rounded, most.values())]
         rows.append([f"{kind.title}, {kind.worker}", *figures])
-    heads = ["runs", "one run", f"{RUNS:,} on one worker", "lost to Dask", *(f"workers for {name}" for name in most)]
+    heads = [
+        "runs",
+        "one run",
+        f"{RUNS:,} on one worker",
+        "lost to Dask",
+        *(f"workers that {name} serves" for name in most),
+    ]
     return [*table(f"A million runs in groups of {TOGETHER}, on workers of Dask:", heads, rows), *_of_all(runner)]
 
 
@@ -132,8 +138,8 @@ def runner_costs() -> list[str]:
         r"^ +([\d.]+) +(\d+) +(\w+) +[\d. ]+? +([\d.]+) +([\d.]+)$", (RESULTS / "runners.txt").read_text(), re.MULTILINE
     )
     about = f"Lost with every unit, by workers on a machine of two cores that others used too (`{COMMAND}`):"
-    rows = [[f"{seconds} s", count, runner, f"{lost} ms", ratio] for seconds, count, runner, lost, ratio in found]
-    return table(about, ["a unit takes", "units", "runner", "lost", "of local's"], rows)
+    rows = [[runner, f"{seconds} s", count, f"{lost} ms", ratio] for seconds, count, runner, lost, ratio in found]
+    return table(about, ["runner", "a unit takes", "units", "lost", "of local's"], rows)
 
 
 def rounded(number: float) -> str:

@@ -122,6 +122,16 @@ def test_its_own_scheduler_listens_on_loopback_alone():
     assert listening() == before
 
 
+def test_an_address_that_asks_for_certificates_is_one_line_without(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command(["run", *SUITE, "--runner", "dask", "--address", "tls://127.0.0.1:1"]) == 2
+    assert capsys.readouterr().err == (
+        "wcll: error: --address: expected certificates for tls://, got none; "
+        "name them in Dask's configuration: distributed.comm.tls\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_scheduler_whose_workers_are_gone_is_not_waited_for(monkeypatch):
     import distributed
 

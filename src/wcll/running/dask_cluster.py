@@ -25,6 +25,7 @@ def dask_cluster(workers: Workers) -> Iterator[DaskCluster]:
     """The workers at ``workers.address``; without one, processes of this machine, on loopback, until this is over."""
     distributed = extra("distributed", "dask")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one line
+    _check_certificates(distributed, workers.address)
     with ExitStack() as stack:
         address = workers.address or stack.enter_context(_own(distributed, workers.processes))
         try:
@@ -36,6 +37,13 @@ def dask_cluster(workers: Workers) -> Iterator[DaskCluster]:
             remedy = "for example tcp://127.0.0.1:8786 after 'dask scheduler' and 'dask worker'"
             raise InputError("--address", expected, got, remedy) from None
         yield DaskCluster(client, distributed.KilledWorker)
+
+
+def _check_certificates(distributed: Any, address: str | None) -> None:
+    """A client without any would say so as well, but in many lines, and late."""
+    if (address or "").startswith("tls://") and not distributed.Security().get_connection_args("client")["ssl_context"]:
+        remedy = "name them in Dask's configuration: distributed.comm.tls"
+        raise InputError("--address", "certificates for tls://", "none", remedy)
 
 
 @contextmanager
