@@ -15,7 +15,7 @@ from wcll.checks import InputError
 from wcll.cli.app import run as command
 from wcll.results import Store
 from wcll.running import dask_cluster
-from wcll.running.dask_cluster import DaskCluster, _own
+from wcll.running.dask_cluster import DaskCluster, own_dask
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
 
@@ -113,10 +113,9 @@ def test_the_table_is_the_local_one_whoever_is_killed(dask, tmp_path, monkeypatc
 
 
 def test_its_own_scheduler_listens_on_loopback_alone():
-    import distributed
-
+    """On ports that are free, so that there may be several."""
     before = listening()
-    with _own(distributed, 0) as cluster:
+    with own_dask(0) as cluster, own_dask(0):
         assert cluster.scheduler_address.startswith("tcp://127.0.0.1:")
         assert {place.ip for place in listening() - before} == {"127.0.0.1"}
     assert listening() == before
@@ -136,7 +135,7 @@ def test_a_scheduler_whose_workers_are_gone_is_not_waited_for(monkeypatch):
     import distributed
 
     monkeypatch.setattr(dask_cluster, "JOIN", 0.2)
-    with _own(distributed, 0) as scheduler, distributed.Client(scheduler, set_as_default=False) as client:
+    with own_dask(0) as scheduler, distributed.Client(scheduler, set_as_default=False) as client:
         cluster = DaskCluster(client, distributed.KilledWorker)
         cluster.submit("a unit")
         assert cluster.reply(0.0) is None

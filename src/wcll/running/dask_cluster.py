@@ -27,7 +27,7 @@ def dask_cluster(workers: Workers) -> Iterator[DaskCluster]:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one line
     _check_certificates(distributed, workers.address)
     with ExitStack() as stack:
-        address = workers.address or stack.enter_context(_own(distributed, workers.processes))
+        address = workers.address or stack.enter_context(own_dask(workers.processes))
         try:
             client = stack.enter_context(distributed.Client(address, timeout=ANSWER, set_as_default=False))
             client.wait_for_workers(1, timeout=JOIN)
@@ -47,9 +47,12 @@ def _check_certificates(distributed: Any, address: str | None) -> None:
 
 
 @contextmanager
-def _own(distributed: Any, processes: int) -> Iterator[Any]:
-    """A scheduler and workers of one thread each, which nobody outside this machine reaches; no page, no files left."""
-    config = extra("dask.config", "dask")
+def own_dask(processes: int) -> Iterator[Any]:
+    """A scheduler and workers of one thread each, which nobody outside this machine reaches; no page, no files left.
+
+    What is given is a ``distributed.LocalCluster``, for a ``distributed.Client``.
+    """
+    distributed, config = extra("distributed", "dask"), extra("dask.config", "dask")
     with TemporaryDirectory(prefix="wcll-") as folder, config.set(PATIENT), ExitStack() as stack:
         with deaf_to_control_c():  # which the workers inherit
             cluster = distributed.LocalCluster(
@@ -57,8 +60,9 @@ def _own(distributed: Any, processes: int) -> Iterator[Any]:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # there is one all the same; None would be 8787, which may be taken
                 worker_dashboard_address=None,
+                scheduler_kwargs={"dashboard": False},
                 memory_limit=0,  # runs are cut to the memory there is
                 local_directory=folder,
                 silence_logs=logging.CRITICAL,
