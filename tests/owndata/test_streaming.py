@@ -240,11 +240,11 @@ def test_in_memory_and_streamed_models_agree(how, big, tmp_path, capsys):
 
 
 def test_what_stands_for_all_is_said(big, tmp_path, capsys):
-    out = tmp_path / "model"
-    assert run(["train", str(big), *WORDS, "--budget", "2000", "--stream", "--sample", "1000", "--out", str(out)]) == 0
+    out, words = tmp_path / "model", [*WORDS, "--budget", "2000", "--group", "whole", "--stream", "--sample", "1000"]
+    assert run(["train", str(big), *words, "--out", str(out)]) == 0
     assert "4000 samples, of which 1000 stand for all, 4 classes" in capsys.readouterr().err
     card = json.loads((out / "card.json").read_text())
-    assert (card["data"]["samples"], card["data"]["sampled"]) == (4000, 1000)
+    assert (card["data"]["samples"], card["data"]["sampled"], card["data"]["groups"]) == (4000, 1000, 5)
     assert card["made"]["command"].endswith("--stream --sample 1000 --out model")
     assert sum(one["named"] for one in card["classes"]) == 4000
     for name in ("card.md", "page.html"):

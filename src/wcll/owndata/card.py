@@ -233,7 +233,8 @@ def _data_lines(data: dict[str, Any]) -> list[str]:
     if (sampled := data["sampled"]) is not None:
         lines.append(
             f"They were streamed: {sampled} of them, drawn by the seed, stand for all in what is chosen, in estimates, "
-            "in alarms, in shares by the model and in predictions. Counts of labels and columns are of all."
+            "in alarms, in shares by the model and in predictions. Counts of labels and columns are of all; epochs of "
+            "candidates are of those, epochs of the training of all."
         )
     if data["groups"] is not None:
         lines.append(f"{data['groups']} groups, each on one side of every split.")

@@ -133,10 +133,10 @@ def read_table_stream(
     preprocessing, notes = counted.fitted()
     counts = _counts(counted)
     samples = _sample(counted, replace(roles, ignore=(), classes=classes), chosen)  # what is ignored was not read
-    samples = replace(samples, counts=counts, stamp=stamp_of([path]))
+    x = preprocessing.transform(samples.features)
     return TableStream(
-        samples=samples,
-        x=preprocessing.transform(samples.features),
+        samples=replace(samples, features={}, counts=counts, stamp=stamp_of([path])),  # what they were is in x
+        x=x,
         preprocessing=preprocessing,
         notes=tuple(notes),
         counts=counts,

@@ -48,7 +48,7 @@ def own_page(samples: Samples, learnt: Learnt, card: dict[str, Any]) -> str:
         "own.html",
         title=f"Model of {card['data']['source']}",
         about=_about(learnt),
-        panels=_panels(learnt),
+        panels=_panels(learnt, streamed=card["data"]["sampled"] is not None),
         sections=list(_sections(learnt, card)),
         made=made,
         examples=_thumbnails(samples, card),
@@ -64,7 +64,7 @@ def _about(learnt: Learnt) -> str:
     return f"{ABOUT} Its accuracy, from labels that models had not seen, is estimated as {seems}."
 
 
-def _panels(learnt: Learnt) -> list[Panel]:
+def _panels(learnt: Learnt, *, streamed: bool) -> list[Panel]:
     model = learnt.own.classifier
     names = [str(name) for name in model.classes_]
     panels: list[Panel] = []
@@ -82,7 +82,10 @@ def _panels(learnt: Learnt) -> list[Panel]:
     losses = [float(row["loss"]) for row in model.history_]
     caption, warm_up = "Of the training samples.", int(getattr(model, "chosen_", {}).get("warm_up", 0))
     if warm_up:
-        caption += f" In the first {warm_up} epochs a term is part of it that keeps classes from being given up."
+        when = f"In the first {warm_up} epochs"
+        if streamed:
+            when = f"In its first steps, as many as {warm_up} epochs of those that stand for all have,"
+        caption += f" {when} a term is part of it that keeps classes from being given up."
     panels.append(("Loss by epoch", caption, line_panel("loss", losses)))
     return panels
 
