@@ -42,7 +42,7 @@ def weights(folder) -> dict:
 
 TRAININGS = {
     "linear": ("train", ["--loss", "forward", "--model", "linear", "--epochs", "4"]),
-    "views": ("train", ["--loss", "forward", "--training", "strong", "--model", "cnn9", "--epochs", "1"]),
+    "views": ("train", ["--loss", "forward", "--training", "strong", "--model", "mlp", "--epochs", "3"]),
     "pairs": ("several", ["--loss", "wcll", "--model", "mlp", "--epochs", "3"]),
     "auto": ("train", ["--budget", "500", "--model", "linear", "--lr", "0.01"]),
 }

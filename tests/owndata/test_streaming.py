@@ -341,16 +341,16 @@ print(streamed - start, peak() - start)
 
 
 def test_memory_is_bounded(tmp_path):
-    """A table of 48 MB as numbers: in memory it takes several times that, streamed a part of it."""
+    """A table of 36 MB as numbers: in memory it takes several times that, streamed a part of it."""
     paths = []
-    for n in (2_000, 200_000):
+    for n in (2_000, 150_000):
         rng = np.random.default_rng(0)
         columns = {f"x{j}": rng.standard_normal(n) for j in range(30)}
         paths.append(write(tmp_path / f"{n}.parquet", columns | {"ybar": rng.integers(0, 3, n)}, 20_000))
     command = [sys.executable, "-c", MEASURES, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     streamed, kept = map(float, done.stdout.split())
-    assert kept > 150  # MB: there is something to bound
+    assert kept > 100  # MB: there is something to bound
     assert streamed < kept / 3
 
 

@@ -232,7 +232,7 @@ def _data_lines(data: dict[str, Any]) -> list[str]:
         lines.append(f"Each of shape {tuple(data['shape'])}.")
     if (sampled := data["sampled"]) is not None:
         lines.append(
-            f"They were streamed: {sampled} of them, drawn by the seed, stand for all in what is chosen, in estimates, "
+            f"Samples were streamed: {sampled} of them, drawn by the seed, stand for all in choices, in estimates, "
             "in alarms, in shares by the model and in predictions. Counts of labels and columns are of all; epochs of "
             "candidates are of those, epochs of the training of all."
         )
