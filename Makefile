@@ -36,6 +36,7 @@ bench: .venv/developing
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/ranks.py
 	$(BIN)/python benchmarks/streaming.py
 
 pages: .venv/developing  # the parts of README and docs that are made from results and code

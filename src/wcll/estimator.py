@@ -102,6 +102,7 @@ Callback = Callable[[FitEpoch], bool | None]
 
 #: What only some fits leave.
 SOMETIMES = ("image_shape_", "image_bytes_", "feature_names_in_", "chosen_", "selection_", "estimate_", "prior_")
+BATCH_SIZE = 256  #: samples of a step, if nothing else is said
 AT_ONCE = 4096  #: training samples whose probabilities are added up together
 #: What is taken where a user names a loss and nothing else: the paper's setting.
 PAPER: dict[str, Any] = {"model": "linear", "lr": 5e-4, "max_epochs": 100, "weight_decay": 1e-4, "warm_up": 0}
@@ -264,7 +265,7 @@ class ComplementaryClassifier(KeptClassifier):
         target_prior: str | ArrayLike | None = None,
         lr: float | None = None,
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int = BATCH_SIZE,
         weight_decay: float | None = None,
         training: str | dict[str, Any] | None = None,
         budget: int | None = None,

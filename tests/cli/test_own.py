@@ -246,3 +246,15 @@ def test_labels_in_a_table_of_their_own(files, tmp_path, capsys):
     ):
         assert run(["train", str(data), *words, *QUICK, "--out", str(tmp_path / "n")]) == 2
         assert expected in capsys.readouterr().err
+
+
+def test_samples_of_a_step_may_be_said(files, tmp_path, capsys):
+    """The command that the card repeats says it, where it is not the usual number."""
+    found = {}
+    for size in ("64", "256"):
+        words = ["--loss", "log", "--epochs", "1", "--batch-size", size, "--out", str(tmp_path / size), "--json"]
+        assert run(["train", str(files["train"]["npz"]), *words]) == 0
+        found[size] = json.loads(capsys.readouterr().out)
+    assert "--batch-size 64" in found["64"]["made"]["command"]
+    assert "--batch-size" not in found["256"]["made"]["command"]
+    assert found["64"]["training"]["last_loss"] != found["256"]["training"]["last_loss"]  # three steps, not one

@@ -24,6 +24,7 @@ from wcll.cli.own_options import (
 )
 from wcll.cli.torchrun import company
 from wcll.datasets.arrays import read_array
+from wcll.estimator import BATCH_SIZE
 from wcll.owndata.card import card_of, markdown
 from wcll.owndata.folder import is_model_folder
 from wcll.owndata.learning import Learnt, Settings, check_settings, learn
@@ -39,7 +40,7 @@ SEEDS = 2**31 - 1
 MOST = 10**9  #: of epochs and steps
 SIDE = 4096  #: the longest of an image that is resized
 
-USUAL = {"loss": "auto", "seed": 0}  #: what need not be said
+USUAL = {"loss": "auto", "seed": 0, "batch_size": BATCH_SIZE}  #: what need not be said
 
 Columns = list[str] | None
 
@@ -68,6 +69,7 @@ def train(  # noqa: PLR0913  (a command's options)
     ] = None,
     lr: Annotated[float | None, typer.Option(help="The learning rate (default: chosen).")] = None,
     epochs: Annotated[int | None, typer.Option(help="How many at most (default: chosen).", min=1, max=MOST)] = None,
+    batch_size: Annotated[int, typer.Option(help="Samples of a step.", min=1, max=MOST)] = BATCH_SIZE,
     budget: Annotated[int | None, typer.Option(help="About how many steps all may take.", min=1, max=MOST)] = None,
     max_time: Annotated[str | None, typer.Option(help="When nothing further is tried: 90s, 9m, 1.5h.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all draws.", min=0, max=SEEDS)] = 0,
@@ -99,7 +101,8 @@ def train(  # noqa: PLR0913  (a command's options)
             pixels = None if size is None else _pixels(size)
             seconds = None if max_time is None else time_span("--max-time", max_time)
             told = None if transition is None else _transition(transition)
-            settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, here.device or device, training)
+            where = here.device or device
+            settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, where, training, batch_size)
             check_settings(settings)
             roles = Roles(tuple(not_label or ()), item, group, None, tuple(ignore or ()), class_list(classes))
             reading = Reading(

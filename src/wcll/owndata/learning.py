@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wcll import __version__
 from wcll.checks import InputError, choice, positive
-from wcll.estimator import ComplementaryClassifier
+from wcll.estimator import BATCH_SIZE, ComplementaryClassifier
 from wcll.labels import FAMILIES
 from wcll.losses import LOSSES
 from wcll.losses.chosen import AUTO
@@ -51,6 +51,7 @@ class Settings:
     seed: int = 0
     device: str = "auto"
     training: str | None = None  #: "plain" or "strong"
+    batch_size: int = BATCH_SIZE
 
     def classifier(self, classes: tuple[str, ...]) -> ComplementaryClassifier:
         """A new one."""
@@ -66,6 +67,7 @@ class Settings:
             random_state=self.seed,
             device=self.device,
             training=self.training,
+            batch_size=self.batch_size,
         )
 
 
