@@ -26,6 +26,8 @@ from wcll.owndata.sources import Roles, Samples, read_samples
 from wcll.owndata.using import Evaluated
 from wcll.owndata.using import evaluate as evaluated
 
+ENOUGH = "give it a part: thousands of rows tell as much as can be told"  #: of data that do not fit into memory
+
 
 def evaluate(
     model: ModelArgument,
@@ -52,12 +54,15 @@ def evaluate(
 
 
 def _read(own: OwnModel, data: DataArgument, roles: Roles, skip_bad: bool, labels: Path | None) -> Samples:
-    """Samples with labels: complementary ones in the columns that training had, unless others are named."""
+    """Samples with labels: complementary ones in the columns that training had, unless others are named.
+
+    Rows of one item are one sample, as labels of one item are one witness.
+    """
     if roles.true_label is not None and roles.true_label in own.preprocessing.kinds:
         raise InputError("--true-label", "a column that is no feature of the model", repr(roles.true_label))
     needed = bool(roles.not_label or labels) or roles.true_label is None
     reading = own.reading(labels=needed, optional=needed, skip_bad=skip_bad)
-    reading = replace(reading, labels_in=labels, usual_item=own.roles.item)  # labels of one item are one witness
+    reading = replace(reading, labels_in=labels, usual_item=own.roles.item, too_large=ENOUGH)
     if data.suffix != ".npz":
         usual = own.roles.not_label if needed and labels is None else ()
         classes = tuple(map(str, own.classifier.classes_))
