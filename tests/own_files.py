@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -99,3 +102,24 @@ def write_export(path: Path, files: list[str], ruled_out: list[str]) -> Path:
         tasks.append({"id": i + 1, "data": {"image": f"/data/upload/{file}", "file": file}, "annotations": [done]})
     path.write_text(json.dumps(tasks))
     return path
+
+
+_DIES = """
+import os, signal, sys
+from wcll.cli.app import run
+from wcll.owndata.unfinished import Unfinished
+plain, last = Unfinished._save, int(sys.argv[1])
+def save(self, taken, epoch):
+    plain(self, taken, epoch)
+    if epoch == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+Unfinished._save = save
+Unfinished.__init__.__defaults__ = ("", 0.0)
+run(sys.argv[2:])
+"""
+
+
+def killed_after(epoch: int, words: list[str]) -> None:
+    """Run a command in a process that is killed with -9 after an epoch; every epoch is saved."""
+    command = [sys.executable, "-c", _DIES, str(epoch), *words]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL

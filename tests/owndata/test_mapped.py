@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from own_files import CLASSES, digits, write_all, write_csv
+from own_files import CLASSES, digits, killed_after, write_all, write_csv
 from wcll.cli.app import run
 from wcll.datasets import images as decoding
 from wcll.owndata.unfinished import IMAGES, Unfinished
@@ -87,27 +84,11 @@ def test_an_image_that_cannot_be_used_leaves_nothing(photos, tmp_path, capsys):
     assert "--category" in capsys.readouterr().err
 
 
-DIES = """
-import os, signal, sys
-from wcll.cli.app import run
-from wcll.owndata.unfinished import Unfinished
-plain = Unfinished._save
-def save(self, taken, epoch):
-    plain(self, taken, epoch)
-    if epoch == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-Unfinished._save = save
-Unfinished.__init__.__defaults__ = ("", 0.0)
-run(sys.argv[1:])
-"""
-
-
 def test_killed_for_real(photos, tmp_path, monkeypatch):
     """What was decoded is not decoded again, and the weights are those of a training that nobody stopped."""
     words = ["train", str(photos / "train"), "--loss", "log", "--epochs", "5", "--device", "cpu"]
     out = tmp_path / "model"
-    command = [sys.executable, "-c", DIES, *words, "--stream", "--out", str(out)]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
+    killed_after(2, [*words, "--stream", "--out", str(out)])
     (kept,) = Unfinished.beside(out).glob(IMAGES)
     assert np.load(kept).shape == (150, 1, 8, 8)
     with monkeypatch.context() as patched:

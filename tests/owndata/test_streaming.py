@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import signal
 import subprocess
 import sys
 from datetime import date, timedelta
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from own_files import killed_after
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.labels.statistics import label_totals
@@ -284,29 +284,12 @@ def test_a_table_that_does_not_fit_names_the_way_out(big, tmp_path, capsys, monk
     assert "--stream reads it a part at a time" in capsys.readouterr().err
 
 
-DIES = """
-import os, signal, sys
-from wcll.cli.app import run
-from wcll.owndata.unfinished import Unfinished
-from wcll.owndata.using import predict
-plain = Unfinished._save
-def save(self, taken, epoch):
-    plain(self, taken, epoch)
-    if epoch == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-Unfinished._save = save
-Unfinished.__init__.__defaults__ = ("", 0.0)
-run(sys.argv[1:])
-"""
-
-
 def test_killed_for_real(big, tmp_path, monkeypatch):
     """``kill -9`` after the second pass, then ``--resume``: the weights of a training that nobody stopped."""
     monkeypatch.undo()  # parts as large as in the other process
     words = ["train", str(big), *WORDS, "--loss", "forward", "--epochs", "4", "--stream", "--buffer", "1100"]
     out = tmp_path / "model"
-    process = subprocess.run([sys.executable, "-c", DIES, *words, "--out", str(out)], capture_output=True, check=False)
-    assert process.returncode == -signal.SIGKILL
+    killed_after(2, [*words, "--out", str(out)])
     assert run([*words[:-1], "1200", "--out", str(out), "--resume"]) == 2  # other buffers are another training
     assert run([*words, "--out", str(out), "--resume"]) == 0
     assert json.loads((out / "card.json").read_text())["made"]["resumed_after_epoch"] == 2

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from own_files import QUICK, digits, write_all
+from own_files import QUICK, digits, killed_after, write_all
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.labels import EstimatedTransition
@@ -125,27 +122,11 @@ def test_other_data_or_settings_are_refused(tmp_path, monkeypatch):
     assert "going on" not in "".join(lines)
 
 
-DIES = """
-import os, signal, sys
-from wcll.cli.app import run
-from wcll.owndata.unfinished import Unfinished
-plain = Unfinished._save
-def save(self, taken, epoch):
-    plain(self, taken, epoch)
-    if epoch == 7:
-        os.kill(os.getpid(), signal.SIGKILL)
-Unfinished._save = save
-Unfinished.__init__.__defaults__ = ("", 0.0)
-run(sys.argv[1:])
-"""
-
-
 def test_killed_for_real(tmp_path, capsys):
     """``kill -9`` in the middle, then ``--resume``: the same weights as those of a run that nobody stopped."""
     data, out = write_all(tmp_path, 60)["csv"], str(tmp_path / "model")
     words = ["train", str(data), "--ignore", "label", "--loss", "log", "--epochs", "20", "--device", "cpu"]
-    process = subprocess.run([sys.executable, "-c", DIES, *words, "--out", out], capture_output=True, check=False)
-    assert process.returncode == -signal.SIGKILL
+    killed_after(7, [*words, "--out", out])
     assert not (tmp_path / "model").exists()
     assert (Unfinished.beside(tmp_path / "model") / STATE).exists()
     assert run([*words, "--out", out]) == 2
