@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from contextlib import suppress
 
 import numpy as np
@@ -439,18 +440,33 @@ def test_recording_is_not_disturbed_by_garbage():
         gc.set_threshold(10**6)
 
     thresholds = gc.get_threshold()
-    replay = Replay(allocates, torch.device("cuda"))
+    replay = Replay(torch.device("cuda"))
     try:
         for _ in range(WARM_UP):
-            replay()
+            replay(allocates)
         old = Cycle()
         settings = training(model={"name": "mlp", "hidden": 4}, device="cuda")
         old.engine, old.itself = run(CapturedRuns([group([Case("log")])], settings), 3), old
         assert old.engine._replay.graph is not None
         del old
-        replay()
+        replay(allocates)
     finally:
         gc.set_threshold(*thresholds)
     torch.cuda.synchronize()
     assert replay.graph is not None
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("kind", [LinearRuns, PlainLoop, CapturedRuns])
+def test_an_engine_goes_with_its_samples(kind, without_streams):
+    """At once, not when garbage is collected: whoever trains many models has room for few."""
+    model = {"name": "linear"} if kind is LinearRuns else {"name": "mlp", "hidden": 4}
+    gc.collect()
+    gc.disable()
+    try:
+        engine = run(kind([group([Case("log")])], training(model=model)), 1)
+        gone = weakref.ref(engine)
+        del engine
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -70,7 +70,7 @@ class CapturedRuns(Engine):
         for stacks, group in zip(self.stacks, groups, strict=True):
             for stack in stacks:
                 stack.take_losses(group)
-        self._replay = Replay(self._step, self.training.device)
+        self._replay = Replay(self.training.device)
 
     def run_epoch(self) -> None:
         """One pass over the data."""
@@ -83,7 +83,7 @@ class CapturedRuns(Engine):
         for order in self._orders():
             for rows in order.to(self.training.device):
                 self.rows.copy_(rows)
-                self._replay()
+                self._replay(self._step)
         self.step = self.step + self.steps
         self.epoch += 1
 

@@ -19,35 +19,36 @@ def side_stream(device: torch.device) -> torch.cuda.Stream:
 class Replay:
     """Calls a function; on CUDA, after a few calls, replays what it did.
 
-    The function must do the same work at every call, on the same tensors; what changes between calls is written into
-    tensors beforehand.
+    The function must be the same and do the same work at every call, on the same tensors; what changes between calls is
+    written into tensors beforehand. It is not kept: an engine whose step were kept here would hold itself, and stay in
+    memory with all its samples until garbage is collected.
     """
 
-    def __init__(self, function: Callable[[], None], device: torch.device) -> None:
-        self.function = function
+    def __init__(self, device: torch.device) -> None:
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
         self.stream = side_stream(device) if device.type == "cuda" else None
 
-    def __call__(self) -> None:
+    def __call__(self, function: Callable[[], None]) -> None:
+        """Do it."""
         self.calls += 1
         if self.stream is None:
-            self.function()
+            function()
         elif self.graph is not None:
             self.graph.replay()
         elif self.calls <= WARM_UP:
-            self._warm_up(self.stream)
+            self._warm_up(function, self.stream)
         else:
             self.graph = torch.cuda.CUDAGraph()
             with _nothing_freed(), torch.cuda.graph(self.graph):  # recording does not run it
-                self.function()
+                function()
             self.graph.replay()
 
-    def _warm_up(self, stream: torch.cuda.Stream) -> None:
+    def _warm_up(self, function: Callable[[], None], stream: torch.cuda.Stream) -> None:
         """Run on another stream, where memory that the graph will use can be set aside."""
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            self.function()
+            function()
         torch.cuda.current_stream().wait_stream(stream)
 
 

@@ -59,7 +59,9 @@ class LinearRuns(Engine):
         """Train with the losses of these groups from now on; a step is recorded anew."""
         alike, training = zip(*(group.losses for group in groups), strict=True), self.training
         self.losses = [_GroupLoss(parts, training) for parts in alike]
-        self._replay = Replay(self._step, training.device) if self.ranks is None else self._step
+        self._replay = Replay(
+            training.device if self.ranks is None else torch.device("cpu")
+        )  # exchanges are not recorded
 
     def run_epoch(self) -> None:
         """One pass over the data."""
@@ -69,7 +71,7 @@ class LinearRuns(Engine):
         for order in self._orders():
             for rows in (order + shift).flatten(1).to(self.training.device, non_blocking=True):
                 self.rows.copy_(rows)
-                self._replay()
+                self._replay(self._step)
         self._last = self._values(self._by_run(self.logits), self.labels.of(self.rows))
         self.epoch += 1
 
