@@ -23,7 +23,7 @@ from wcll.owndata.learning import Settings, learn
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Reading, Roles, check_no_truth, counts_of, read_samples
 from wcll.owndata.standing import Streaming
-from wcll.owndata.streaming import read_stream
+from wcll.owndata.streaming import SORTED, read_stream
 from wcll.owndata.unfinished import Unfinished
 from wcll.owndata.using import predict
 from wcll.persistence import read_model
@@ -115,6 +115,20 @@ def test_counts_are_those_of_all_rows(tmp_path):
     assert found.samples.all_classes() == classes
     assert found.counts.columns["b"] == (86, 0)
     assert found.counts.columns["colour"] == (46, 3)
+
+
+@pytest.mark.parametrize("most", [4, 1024])
+def test_a_table_that_is_sorted_by_class_is_told(most, tmp_path, monkeypatch):
+    """Rows of one class would make up a buffer; labels of shuffled rows differ from part to part by chance alone."""
+    monkeypatch.setattr(counting, "MOST_PARTS", most)
+    monkeypatch.setattr(parts, "LEAST", 200)
+    rows = table(4000)
+    order = np.argsort(rows["y"], kind="stable")
+    columns = {name: rows[name] for name in ("a", "ybar")}
+    shuffled = stream_of(write(tmp_path / "shuffled.parquet", columns, 1000))
+    ordered = stream_of(write(tmp_path / "sorted.parquet", {k: v[order] for k, v in columns.items()}, 1000))
+    assert SORTED not in shuffled.notes
+    assert SORTED in ordered.notes
 
 
 def changed(**more):
@@ -305,7 +319,7 @@ from pathlib import Path
 from wcll.owndata.learning import Settings, learn
 from wcll.owndata.sources import Reading, Roles, read_samples
 from wcll.owndata.standing import Streaming
-from wcll.owndata.streaming import read_stream
+from wcll.owndata.streaming import SORTED, read_stream
 import pyarrow.parquet, torch
 def peak():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) / 1000

@@ -20,6 +20,8 @@ from wcll.owndata.sources import TRUTHS, Roles, Samples, WrongLabels, check_no_t
 
 MOST_TEXTS = 2**16  #: different texts of a column that are kept while they are counted
 NEVER = 2**62  #: a row that no table has
+MOST_PARTS = 1024  #: of a table whose labels are counted apart; an even number
+SURE = 3.0  #: times what chance makes of it, from which on an order of rows is none
 
 
 class _TurnsTextError(Exception):
@@ -91,6 +93,7 @@ class LabelCount:
         self.shares: dict[str, float] = {}  #: of s labels of a row, each counts 1/s
         self.least = self.most = 0  #: labels of a row
         self._lacking = 0  #: rows without any
+        self._parts: list[Counter[str]] = []  #: how often each class is named in rows that follow each other
         #: The first rows without a label, with most labels, and with one of no class, and that label.
         self._without = self._fullest = self._odd = NEVER
         self._label = ""
@@ -100,9 +103,14 @@ class LabelCount:
         rows = np.zeros(len(sets), np.int64)
         rows[which[::-1]] = first + np.arange(len(which))[::-1]  # the first of each set is written last
         counts = np.bincount(which, minlength=len(sets))
+        own: Counter[str] = Counter()
         for names, times, row in zip(sets, counts.tolist(), rows.tolist(), strict=True):
             if times:
                 self._add(names, times, row)
+                own.update(dict.fromkeys(names, times))
+        self._parts.append(own)
+        if len(self._parts) == MOST_PARTS:
+            self._parts = [one + next_one for one, next_one in zip(self._parts[::2], self._parts[1::2], strict=True)]
 
     def _add(self, names: tuple[str, ...], times: int, row: int) -> None:
         size = len(names)
@@ -131,6 +139,21 @@ class LabelCount:
         if full < NEVER:
             raise self.wrong.all_classes(str(full), classes)
         return classes
+
+    def sorted_by_class(self, classes: Sequence[str]) -> bool:
+        """Whether parts of the table name classes in other shares than all of it, so that rows lie in some order.
+
+        A part of one class alone never names it: its labels are 1/k away from those of all, in total variation. Half of
+        that on average, and several times what chance would make of parts of their size, is taken for an order.
+        """
+        total, k = self.named.total(), len(classes)
+        sizes = [own.total() for own in self._parts]
+        away = [
+            sum(abs(own[name] / n - self.named[name] / total) for name in classes) / 2
+            for own, n in zip(self._parts, sizes, strict=True)
+        ]
+        chance = float(np.mean([sqrt(k / n) for n in sizes])) / 2
+        return len(away) > 1 and float(np.mean(away)) > max(0.5 / k, SURE * chance)
 
     def totals(self, classes: Sequence[str]) -> FloatArray:
         """How often each class is a label, of several of a row each counting as its share."""

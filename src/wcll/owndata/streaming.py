@@ -28,6 +28,8 @@ from wcll.owndata.tables import arrow_column
 from wcll.streams import stream
 from wcll.training.feed import Buffer, Feed, Part
 
+SORTED = "rows lie in an order by class, it seems: shuffle the file, as only rows of one buffer meet in a batch"
+
 
 @dataclass(frozen=True, eq=False)
 class TableStream(Standing):
@@ -132,6 +134,8 @@ def read_table_stream(
     counted.check_no_truth(classes, categories)
     preprocessing, notes = counted.fitted()
     counts = _counts(counted)
+    if counted.labels.sorted_by_class(classes):
+        notes.append(SORTED)
     samples = _sample(counted, replace(roles, ignore=(), classes=classes), chosen)  # what is ignored was not read
     x = preprocessing.transform(samples.features)
     return TableStream(
