@@ -5,7 +5,6 @@ from wcll.training.device import dtype_and_device, torch_threads
 from wcll.training.engine import Engine
 from wcll.training.engines import make_engine
 from wcll.training.epochs import Observer, train
-from wcll.training.feed import Feed
 from wcll.training.optim import RunAdam
 from wcll.training.ranks import together
 from wcll.training.recipe import PLAIN, Recipe, recipe_of
@@ -15,7 +14,6 @@ from wcll.training.standard import Standard
 __all__ = [
     "PLAIN",
     "Engine",
-    "Feed",
     "Observer",
     "Recipe",
     "RunAdam",
