@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -81,10 +81,7 @@ class Targets:
 
     def take(self, others: Targets) -> None:
         """Put others, which are fewer or as many, in the place of the first of these."""
-        new = (others.mask, others.index, others.sample_weight)
-        for place, values in zip((self.mask, self.index, self.sample_weight), new, strict=True):
-            if place is not None and values is not None:
-                place[: len(values)] = values
+        overwrite((self.mask, self.index, self.sample_weight), (others.mask, others.index, others.sample_weight))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Targets:
         """The same change made to every tensor."""
@@ -151,6 +148,13 @@ class Targets:
         if like.dtype not in self._sums:
             self._sums[like.dtype] = self.pairs(like, None).sum(-2)
         return self._sums[like.dtype]
+
+
+def overwrite(places: Iterable[Tensor | None], values: Iterable[Tensor | None]) -> None:
+    """Put values, which are fewer or as many, in the place of the first of others, where there are both."""
+    for place, new in zip(places, values, strict=True):
+        if place is not None and new is not None:
+            place[: len(new)] = new
 
 
 def present(total: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from wcll.losses import Context, Targets, Transition
 from wcll.losses.softmax import softmax
+from wcll.losses.targets import overwrite
 from wcll.models import Linear
 from wcll.training.engine import Engine, Need, logits_need, samples_need
 from wcll.training.graph import Replay
@@ -59,9 +60,8 @@ class LinearRuns(Engine):
         """Train with the losses of these groups from now on; a step is recorded anew."""
         alike, training = zip(*(group.losses for group in groups), strict=True), self.training
         self.losses = [_GroupLoss(parts, training) for parts in alike]
-        self._replay = Replay(
-            training.device if self.ranks is None else torch.device("cpu")
-        )  # exchanges are not recorded
+        alone = self.ranks is None  # what processes exchange is not recorded
+        self._replay = Replay(training.device if alone else torch.device("cpu"))
 
     def run_epoch(self) -> None:
         """One pass over the data."""
@@ -187,10 +187,7 @@ class _Labels:
 
     def take(self, targets: Targets) -> None:
         """Put others in the place of the first."""
-        new = (targets.index, targets.mask, targets.sample_weight)
-        for place, values in zip((self.index, self.mask, self.weight), new, strict=True):
-            if place is not None and values is not None:
-                place[: len(values)] = values
+        overwrite((self.index, self.mask, self.weight), (targets.index, targets.mask, targets.sample_weight))
 
     def of(self, rows: Tensor) -> Targets:
         """The targets of rows (groups * batch,): shapes begin with (groups, 1)."""
