@@ -493,16 +493,40 @@ def op(logits: Rows, labels: Sets, *, weight: Weights = None, sample_weight: Wei
     return pair_mean(logits, labels, weight, sample_weight, lambda row, j: -log_softmax([-f for f in row])[j])
 
 
+def op_w_terms(row: list[float]) -> tuple[list[float], list[float], list[float], list[float]]:
+    """p, q = softmax(-f), the bounded 1/q, and softmax(1 + 1/q) (Liu et al., AISTATS 2023; their code bounds by 1e18)."""
+    lowest = min(row)
+    below = [math.exp(lowest - f) for f in row]  # q_k = below_k / sum(below)
+    total = math.fsum(below)
+    inverse = [min(total / value, 1e18) if value > 0 else 1e18 for value in below]
+    return softmax(row), [value / total for value in below], inverse, softmax([1.0 + value for value in inverse])
+
+
 def op_w(logits: Rows, labels: Sets, *, weight: Weights = None, sample_weight: Weights = None) -> float:
-    """-(p_j softmax(1 + min(1/q, 50))_j + 1e-6) log q_j, q = softmax(-f) (Liu et al., AISTATS 2023)."""
+    """-(p_j softmax(1 + 1/q)_j + 1e-6) log q_j, q = softmax(-f), 1/q at most 1e18 (Liu et al., AISTATS 2023)."""
 
     def loss(row: list[float], j: int) -> float:
-        log_q = log_softmax([-f for f in row])
-        inverse = [50.0 if -value >= math.log(50.0) else math.exp(-value) for value in log_q]
-        factor = softmax(row)[j] * softmax([1.0 + value for value in inverse])[j] + 1e-6
-        return -factor * log_q[j]
+        p, _, _, share = op_w_terms(row)
+        return -(p[j] * share[j] + 1e-6) * log_softmax([-f for f in row])[j]
 
     return pair_mean(logits, labels, weight, sample_weight, loss)
+
+
+def op_w_gradient(row: list[float], j: int) -> list[float]:
+    """d/df_m of it: -(p_j' v_j + p_j v_j') log q_j + (p_j v_j + 1e-6) (d_jm - q_m), v = softmax(1 + 1/q).
+
+    p_j' = p_j (d_jm - p_m); v_j' = v_j (u_jm - sum_k v_k u_km), u_km = (d_km - q_m) / q_k below the bound, else 0.
+    """
+    p, q, inverse, share = op_w_terms(row)
+    log_q = log_softmax([-f for f in row])[j]
+    classes = range(len(row))
+    found = []
+    for m in classes:
+        slopes = [inverse[k] * ((k == m) - q[m]) if inverse[k] < 1e18 else 0.0 for k in classes]
+        of_share = share[j] * (slopes[j] - math.fsum(share[k] * slopes[k] for k in classes))
+        of_weight = p[j] * ((j == m) - p[m]) * share[j] + p[j] * of_share
+        found.append(-of_weight * log_q + (p[j] * share[j] + 1e-6) * ((j == m) - q[m]))
+    return found
 
 
 def ml_cll(

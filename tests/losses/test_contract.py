@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cases import CASES, Case, class_of, context, labels, value
-from oracles import ORACLES
+from oracles import ORACLES, op_w_gradient
 from wcll import functional
 from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets, Transition
@@ -65,6 +65,49 @@ def test_oracle_at_extreme_logits(case):
     ybar, given = labels(case, N, K), context(case, K)
     expected = oracle(case, f, ybar, None, given)
     assert float(value(case, f, ybar, **given)) == pytest.approx(expected, rel=1e-10, abs=1e-10)
+
+
+@every_case
+def test_oracle_with_many_classes_and_large_logits(case):
+    for k, scale in product((10, 50), (1.0, 3.0, 10.0)):
+        f, ybar, given = logits(4, k, scale=scale), labels(case, 4, k), context(case, k)
+        expected = oracle(case, f, ybar, None, given)
+        assert float(value(case, f, ybar, **given)) == pytest.approx(expected, rel=1e-10, abs=1e-10), (k, scale)
+
+
+@pytest.mark.parametrize("k", [3, 10, 50, 100])
+@pytest.mark.parametrize("scale", [1.0, 3.0, 10.0])
+def test_op_w_is_the_published_formula(k, scale):
+    f, ybar = logits(40, k, scale=scale), torch.arange(40) % k
+    targets = Targets.of(ybar, k)
+    leaf = f.clone().requires_grad_()
+    loss = LOSSES["op-w"].function(leaf, targets)
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    rows, sets = f.tolist(), as_sets(ybar)
+    assert float(loss.detach()) == pytest.approx(ORACLES["op-w"](rows, sets), rel=1e-12, abs=1e-15)
+    expected = [op_w_gradient(row, chosen[0]) for row, chosen in zip(rows, sets, strict=True)]
+    assert gradient.flatten().tolist() == pytest.approx([g / len(rows) for row in expected for g in row], abs=1e-12)
+
+
+def test_op_w_stays_finite_in_float32():
+    f = torch.tensor([[1e4, -1e4, 0.0, 5.0], [-1e4, -1e4, 1e4, 0.0], [0.0, 0.0, 0.0, 0.0]], requires_grad=True)
+    for label in range(4):
+        loss = LOSSES["op-w"].function(f, Targets.of(torch.full((3,), label), 4))
+        (gradient,) = torch.autograd.grad(loss, f)
+        assert loss.isfinite(), label
+        assert gradient.isfinite().all(), label
+
+
+@pytest.mark.parametrize("name", ["scarce", "ml-cll"])
+def test_softplus_is_exact_where_logits_are_large(name):
+    case = next(case for case in CASES if case.name == name)
+    f, ybar, given = 20.5 + logits(N, K, scale=0.1), labels(Case("pc"), N, K), context(case, K)
+    expected = oracle(case, -f, ybar, None, given)  # far below 0: the exponential is all that is left
+    assert float(value(case, -f, ybar, **given)) == pytest.approx(expected, rel=1e-14)
+    leaf = f.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(value(case, leaf, ybar, **given), leaf)
+    (mirrored,) = torch.autograd.grad(value(case, leaf - 1e-3, ybar, **given), leaf)
+    assert not torch.equal(slope, mirrored)  # a threshold makes it constant
 
 
 @pytest.mark.parametrize("scale", [1.0, 8.0])

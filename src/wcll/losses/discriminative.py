@@ -16,7 +16,7 @@ from wcll.losses.targets import Reduction, Targets, reduce_pairs, sample_factor
 GAO = "Gao, Zhang: Discriminative complementary-label learning with weighted loss (ICML 2021)"
 LIU = "Liu, Cao, Zhang, Feng, An: Consistent complementary-label learning via order-preserving losses (AISTATS 2023)"
 
-OP_W_MAX_INVERSE = 50.0  # exp(50) already decides the softmax; 1/q itself reaches infinity
+MAX_INVERSE = 1e18  # of 1/q, as in the authors' code: 1/q itself reaches infinity
 
 
 def _l_uw_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:
@@ -190,12 +190,12 @@ def op(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: 
 class OPLoss(LossModule, loss="op"): ...
 
 
-@LOSSES.add("op-w", title="OP-W", paper=LIU, equation="weighted order-preserving loss", link="scores")
+@LOSSES.add("op-w", title="OP-W", paper=LIU, equation="weighted order-preserving loss", link="scores", revision=2)
 def op_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
-    r"""OP with a weight from the model itself.
+    r"""Order-preserving loss, weighted by the model's own outputs.
 
     .. math:: -w_{\bar y} \log q_{\bar y},\quad q = \mathrm{softmax}(-f),\quad
-              w = p \cdot \mathrm{softmax}(1 + \min(1/q, 50)) + 10^{-6}
+              w = p \cdot \mathrm{softmax}(1 + 1/q) + 10^{-6}
 
     (the weighted order-preserving loss of [1]_).
 
@@ -218,8 +218,9 @@ def op_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction
     Notes
     -----
     The gradient flows through the weight as well. An untrained model gives every class a weight of about :math:`1/K^2`:
-    the loss starts that much smaller than :func:`op`. The bound of 50 is ours: 1/q reaches infinity. Outputs are
-    scores, not probabilities, as for :func:`op`.
+    the loss starts that much smaller than :func:`op`. As soon as logits differ, softmax(1 + 1/q) is nearly 1 for the
+    class with the largest output and nearly 0 for all others. :math:`1/q` is bounded by :math:`10^{18}`, as in the
+    authors' code, so that the loss stays finite. Outputs are scores, not probabilities, as for :func:`op`.
 
     References
     ----------
@@ -236,7 +237,7 @@ def op_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction
     """
     batch = prepare(logits, ybar, weight, reduction, single="op-w")
     log_q = (-logits).log_softmax(-1)
-    inverse = torch.exp((-log_q).clamp(max=math.log(OP_W_MAX_INVERSE)))
+    inverse = torch.exp((-log_q).clamp(max=math.log(MAX_INVERSE)))
     own = logits.softmax(-1) * (1 + inverse).softmax(-1) + 1e-6
     return reduce_pairs(-own * log_q, batch.targets, batch.weight, reduction)
 

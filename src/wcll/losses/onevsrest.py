@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import logsigmoid
 
 from wcll.checks import InputError, choice
 from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
@@ -29,6 +29,11 @@ def _shares(k: int, variant: str) -> tuple[float, float]:
     """a and b, without large powers."""
     tiny = 0.5 ** (k - 1)
     return (0.5 / (1 - tiny), (0.5 - tiny) / (1 - tiny)) if variant == "unbiased" else (1.0, 0.0)
+
+
+def _softplus(x: Tensor) -> Tensor:
+    """Return log(1 + exp(x)), exact everywhere; torch's softplus is linear from 20 on."""
+    return -logsigmoid(-x)
 
 
 @LOSSES.add(
@@ -97,8 +102,8 @@ def ml_cll(
     batch = prepare(logits, ybar, weight, reduction, single="ml-cll")
     choice("variant", variant, ("unbiased", "gdf"))
     a, b = _shares(logits.shape[-1], variant)
-    other = a * softplus(-logits) + b * softplus(logits)
-    per_sample = torch.where(batch.targets.mask, softplus(logits), other).sum(-1)
+    other = a * _softplus(-logits) + b * _softplus(logits)
+    per_sample = torch.where(batch.targets.mask, _softplus(logits), other).sum(-1)
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
@@ -168,7 +173,7 @@ def scarce(logits: Tensor, ybar: Labels, *, prior: Array, reduction: Reduction =
     if sample_weight is not None:
         named, everyone = named * sample_weight.unsqueeze(-1), everyone * sample_weight.unsqueeze(-1)
     count = named.sum(-2)
-    negative, positive = softplus(logits), softplus(-logits)
+    negative, positive = _softplus(logits), _softplus(-logits)
     is_not = (1 - share) * (named * negative).sum(-2) / present(count)
     might_be = (everyone * positive).mean(-2) - (1 - share) * (named * positive).sum(-2) / present(count)
     return ((is_not + might_be.abs()) * (count > 0)).sum(-1)

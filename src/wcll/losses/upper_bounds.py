@@ -77,6 +77,8 @@ def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     For one label it is K - 1 times :func:`scl_nl`. It knows of no Q: for labels chosen with a bias use :func:`forward`,
     or class weights.
 
+    The factor :math:`(K-1)/s` is half of that in Eq. 12 of [1]_.
+
     References
     ----------
     .. [1] Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020).
@@ -128,6 +130,8 @@ def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     Bounded, between (K-1)/(s e) and (K-1)/s: a wrong label does little harm. The price is a gradient that vanishes
     where the model is sure and wrong; :func:`log` has the largest one there. For one label it is (K-1)/e times
     :func:`scl_exp`.
+
+    The factor :math:`(K-1)/s` is half of that in Eq. 12 of [1]_.
 
     References
     ----------
