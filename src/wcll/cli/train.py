@@ -25,7 +25,7 @@ from wcll.cli.own_options import (
 from wcll.cli.torchrun import company
 from wcll.datasets.arrays import read_array
 from wcll.estimator import BATCH_SIZE
-from wcll.owndata.card import card_of, markdown
+from wcll.owndata.card import card_of, features_in_words, markdown
 from wcll.owndata.folder import is_model_folder
 from wcll.owndata.learning import Learnt, Settings, check_settings, learn
 from wcll.owndata.sources import Reading, Roles, Samples, check_categories, check_no_truth, read_samples
@@ -39,6 +39,7 @@ from wcll.results.csv_lines import csv_line
 SEEDS = 2**31 - 1
 MOST = 10**9  #: of epochs and steps
 SIDE = 4096  #: the longest of an image that is resized
+SHOWN = 30  #: names of features on the terminal; the card has all
 
 USUAL = {"loss": "auto", "seed": 0, "batch_size": BATCH_SIZE}  #: what need not be said
 
@@ -57,6 +58,9 @@ def train(  # noqa: PLR0913  (a command's options)
     ] = None,
     ignore: Annotated[Columns, typer.Option(help="Column that is no feature; may come again.")] = None,
     category: Annotated[Columns, typer.Option(help="Column whose numbers are names; may come again.")] = None,
+    feature: Annotated[
+        Columns, typer.Option(help="Column that is a feature, though it looks like a true label; can be repeated.")
+    ] = None,
     classes: Annotated[str | None, typer.Option(help="All classes, separated by commas (default: all named).")] = None,
     loss: Annotated[str, typer.Option(help="auto chooses everything; or one of wcll methods.")] = "auto",
     model: Annotated[str | None, typer.Option(help="linear, mlp, cnn9 or resnet18 (default: chosen).")] = None,
@@ -108,13 +112,13 @@ def train(  # noqa: PLR0913  (a command's options)
             reading = Reading(
                 skip_bad=skip_bad, size=pixels, labels_in=labels, too_large="--stream reads it a part at a time"
             )
-            streaming, unfinished, named = (
-                _streaming(stream, sample, buffer, seed),
-                Unfinished.beside(out),
-                category or [],
-            )
-            whole = None if streaming is None else read_stream(data, roles, reading, streaming, named, unfinished)
-            samples = _samples(data, roles, reading, named) if whole is None else whole.samples
+            streaming, unfinished = _streaming(stream, sample, buffer, seed), Unfinished.beside(out)
+            named, kept = category or [], feature or []
+            if streaming is None:
+                whole, samples = None, _samples(data, roles, reading, named, kept)
+            else:
+                whole = read_stream(data, roles, reading, streaming, named, unfinished, kept)
+                samples = whole.samples
         try:
             with here.quiet():
                 learnt = learn(
@@ -185,11 +189,11 @@ def _streaming(stream: bool, sample: int | None, buffer: int | None, seed: int) 
     return Streaming(sample, buffer, seed) if stream else None
 
 
-def _samples(data: Path, roles: Roles, reading: Reading, category: list[str]) -> Samples:
+def _samples(data: Path, roles: Roles, reading: Reading, category: list[str], kept: list[str]) -> Samples:
     samples = read_samples(data, roles, reading)
     check_categories(samples.features, category)
-    check_no_truth(samples, category)
-    return samples
+    check_categories(samples.features, kept, "--feature")
+    return check_no_truth(samples, {*category, *kept})
 
 
 def _command(given: dict[str, Any]) -> str:
@@ -226,6 +230,8 @@ def _write(out: Path, samples: Samples, learnt: Learnt, card: dict[str, Any]) ->
 
 def _print(card: dict[str, Any], out: Path) -> None:
     screen = console()
+    if "columns" in card["data"]:
+        screen.print(f"{features_in_words(card['data'], SHOWN)}.", soft_wrap=True)
     training = card["training"]
     for line in training["report"] or [f"{training['loss']}, {training['model']}, {training['epochs']} epochs."]:
         screen.print(line, soft_wrap=True)

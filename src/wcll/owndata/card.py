@@ -172,7 +172,7 @@ def least_sure(samples: Samples, learnt: Learnt) -> list[dict[str, Any]]:
 def markdown(card: dict[str, Any], literal: Any) -> str:
     """The card as Markdown; ``literal`` makes text mean nothing to it."""
     data = card["data"]
-    lines = [f"# Model card: {literal(str(data['source']))}", "", *_data_lines(data), ""]
+    lines = [f"# Model card: {literal(str(data['source']))}", "", *map(literal, _data_lines(data)), ""]
     lines += ["## What is believed of labels", "", f"{literal(card['belief'])}.", ""]
     heads = ("class", "named", "share by counts", "share by model", "predicted")
     rows = [
@@ -228,6 +228,7 @@ def _data_lines(data: dict[str, Any]) -> list[str]:
         parts = [f"{n} {words[kind]}" for kind in words if (n := sum(one["kind"] == kind for one in columns))]
         missing = sum(one["missing"] for one in columns)
         lines.append(f"Columns: {', '.join(parts)}; {missing} missing values.")
+        lines.append(f"{features_in_words(data)}.")
     else:
         lines.append(f"Each of shape {tuple(data['shape'])}.")
     if (sampled := data["sampled"]) is not None:
@@ -239,6 +240,13 @@ def _data_lines(data: dict[str, Any]) -> list[str]:
     if data["groups"] is not None:
         lines.append(f"{data['groups']} groups, each on one side of every split.")
     return lines
+
+
+def features_in_words(data: dict[str, Any], most: int | None = None) -> str:
+    """Name the columns that are used as features, at most so many of them."""
+    names = [one["name"] for one in data["columns"]]
+    more = f" and {len(names) - most} more" if most is not None and len(names) > most else ""
+    return f"Features: {', '.join(names[:most])}{more}"
 
 
 def data_lines(card: dict[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from wcll.datasets.base import in_order
 from wcll.owndata.columns import Column
 from wcll.owndata.parts import ParquetRows, Rows
 from wcll.owndata.preprocessing import NEARLY, Held, Preprocessing, settled_kinds, too_different
-from wcll.owndata.sources import TRUTHS, Roles, Samples, WrongLabels, check_no_truth, names_in
+from wcll.owndata.sources import Roles, WrongLabels, names_in
 
 MOST_TEXTS = 2**16  #: different texts of a column that are kept while they are counted
 NEVER = 2**62  #: a row that no table has
@@ -36,7 +36,6 @@ class NumberCount:
     missing: int = 0
     mean: float = 0.0
     squares: float = 0.0
-    texts: dict[str, None] = field(default_factory=dict)  #: as which they may be true labels, if that is suspected
 
     def add(self, values: FloatArray) -> None:
         """A part of the column.
@@ -192,12 +191,6 @@ class Counted:
         }
         return Preprocessing.from_dict(plain), notes
 
-    def check_no_truth(self, classes: tuple[str, ...], features: Sequence[str]) -> None:
-        """Fail where a column holds names of classes, as in memory."""
-        path = self.rows.path
-        seen = {name: Column(path, name, list(one.texts), "text") for name, one in self.columns.items() if one.texts}
-        check_no_truth(Samples("table", path, "row", [], seen, classes=classes), features)
-
     def _held(self) -> list[Held]:
         path = self.rows.path
         return [
@@ -256,5 +249,3 @@ def _add(found: Counted, part: Rows, name: str, is_category: bool) -> None:
     if column.kind == "text":
         raise _TurnsTextError(name)
     counted.add(column.numbers() if kinds[name] == "number" else column.dates())
-    if kinds[name] == "number" and name.strip().casefold() in TRUTHS and len(counted.texts) <= MOST_TEXTS:
-        counted.texts |= dict.fromkeys(filter(None, part.different(name)[0].texts()))

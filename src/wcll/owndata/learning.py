@@ -132,7 +132,7 @@ def learn(
         fitted = kept.settle(fitted, new)
     colour = bool(x.ndim == 4 and x.shape[1] == 3) if samples.kind == "images" else None
     own = OwnModel(fitted, preprocessing, samples.kind, roles, colour, size, samples.stamp)
-    alarms = tuple(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
+    alarms = (*samples.doubts, *dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
     count = 1 if who is None else who.count
     return Learnt(own, x, (*samples.notes, *notes), alarms, time.perf_counter() - start, at, count)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import InputError
+from wcll.checks import FloatArray, InputError
 from wcll.datasets.arrays import checked_samples, load_members, read_arrays
 from wcll.datasets.base import in_order, some_names
 from wcll.datasets.images import SUFFIXES, Decoding, read_images, unreadable
@@ -22,7 +24,15 @@ from wcll.owndata.tables import Table, n_rows, read_table
 from wcll.reading import CHUNK
 
 USUAL = ("not_label", "ybar")  #: a column of labels, if none is named
-TRUTHS = ("label", "labels", "y", "class", "target", "true_label", "truth")  #: usual names of true labels
+#: Usual names of columns of true labels, in small letters, words separated by "_".
+TRUTHS = {"label", "labels", "true_label", "true_labels", "truelabel", "gold_label", "gold", "y", "y_true"} | {
+    *("class", "true_class", "target", "true", "truth", "ground_truth", "groundtruth")
+}
+NAMED = 0.5  #: the share of cells that name classes from which on a column of text is taken for true labels
+ROWS_JUDGED = 10_000  #: rows by which columns are doubted, spread over all
+EXPECTED = 10  #: labels of a class, by its share, among the rows of a value that may rule that class out
+RULED_OUT = 0.2  #: times what is expected: fewer labels than that rule a class out (mistaken labels are allowed for)
+JUDGED = 0.8  #: the share of rows whose values must be frequent enough to be judged
 ENDINGS = "a .csv, .parquet or .npz file, or a folder of images with manifest.csv"
 
 Kind = Literal["table", "arrays", "images"]
@@ -74,6 +84,7 @@ class Samples:
     files: tuple[Path, ...] = ()  #: images, one a sample
     stamp: str = ""  #: of the bytes of the table or array file, and of every image
     counts: Counts | None = None  #: of all, where these only stand for them
+    doubts: tuple[str, ...] = ()  #: columns that may encode true labels, a line each
 
     def __len__(self) -> int:
         return len(self.names)
@@ -292,30 +303,92 @@ def labels_of(samples: Samples) -> Any:
     return [list(names) for names in samples.not_labels]
 
 
-def check_categories(features: Any, names: Sequence[str]) -> None:
+def check_categories(features: Any, names: Sequence[str], option: str = "--category") -> None:
     """Fail unless columns of features have these names."""
     for name in names:
         if isinstance(features, np.ndarray) or name not in features:
-            raise InputError("--category", "the name of a column of features", repr(name))
+            raise InputError(option, "the name of a column of features", repr(name))
 
 
-def check_no_truth(samples: Samples, features: Sequence[str]) -> None:
-    """Fail where a feature holds names of classes: it may be the true label, which no training may see.
+def check_no_truth(samples: Samples, kept: Collection[str]) -> Samples:
+    """Refuse features that look like true labels, which no training may see; note those that may encode them.
 
-    ``features`` are those that a user has named as such. Numbers are suspected by the name of their column only.
+    A column is refused if it has a usual name of true labels, or if it is text of which half the cells name classes.
+    ``kept`` are columns that a user has named as features.
     """
     if not isinstance(samples.features, dict):
-        return
-    classes = set(samples.all_classes())
+        return samples
+    classes = {name.casefold() for name in samples.all_classes()}
     for name, column in samples.features.items():
-        suspected = column.kind == "text" or (column.kind == "number" and name.strip().casefold() in TRUTHS)
-        if name in features or not suspected:
+        if name in kept:
             continue
-        values = set(column.texts()) - {""}
-        if len(values) > 1 and values <= classes:
-            got = f"column {name!r} holds names of classes, such as {min(values, key=column.texts().index)!r}"
-            remedy = f"is it a true label? leave it out: --ignore {name} (--category {name} keeps it)"
-            raise InputError(str(samples.path), "columns of features", got, remedy)
+        if re.sub(r"\W+", "_", name.strip().casefold()) in TRUTHS:
+            got, question = f"column {name!r}, a usual name of true labels", "is it one?"
+        elif example := _class_in_most_cells(column, classes):
+            got, question = f"column {name!r} holds names of classes, such as {example!r}", "is it a true label?"
+        else:
+            continue
+        option = shlex.quote(name)
+        remedy = f"{question} leave it out: --ignore {option} (--feature {option} keeps it)"
+        raise InputError(str(samples.path), "columns of features", got, remedy)
+    return replace(samples, doubts=tuple(_encoded_truths(samples, kept)))
+
+
+def _class_in_most_cells(column: Column, classes: Collection[str]) -> str | None:
+    """Return a class that a column of text names, if half of its cells name classes, and not all the same one."""
+    if column.kind != "text":
+        return None
+    cells = Counter(column.texts())
+    del cells[""]
+    named = [text for text in cells if text.casefold() in classes]
+    often = sum(cells[text] for text in named) >= NAMED * cells.total()
+    return named[0] if named and often and len(cells) > 1 else None
+
+
+def _encoded_truths(samples: Samples, kept: Collection[str]) -> Iterator[str]:
+    """Yield a line for each column whose values rule out classes, as those of an encoded true label do."""
+    assert isinstance(samples.features, dict)
+    assert samples.not_labels is not None
+    rows = np.unique(np.linspace(0, len(samples) - 1, ROWS_JUDGED).astype(int))
+    classes = samples.all_classes()
+    place = {name: k for k, name in enumerate(classes)}
+    labels = np.zeros((len(rows), len(classes)))
+    for i, row in enumerate(rows):
+        labels[i, [place[name] for name in samples.not_labels[row]]] = 1
+    for name, column in samples.features.items():
+        if name in kept or column.kind not in ("number", "text"):
+            continue
+        texts = np.array(column.take(rows).texts(), object)
+        there = texts != ""
+        values, value_of = np.unique(texts[there], return_inverse=True)
+        if len(values) > 1 and (found := _value_and_class(value_of, labels[there])) is not None:
+            value, k = found
+            option = shlex.quote(name)
+            yield (
+                f"{name}: each value of this column rules out a class (where it is {values[value]!r}, {classes[k]!r} "
+                f"is hardly ever named): does it encode the true label? leave it out: --ignore {option} "
+                f"(--feature {option} keeps it)"
+            )
+
+
+def _value_and_class(value_of: NDArray[np.intp], labels: FloatArray) -> tuple[int, int] | None:
+    """Return a value and a class that it rules out, if every frequent value but one at most rules out some class.
+
+    No label names the class of its sample. So where a value stands for a class, no label of its rows names that class;
+    a feature that is merely informative leaves every class some labels.
+    """
+    size = np.bincount(value_of)
+    named = np.stack([np.bincount(value_of, column, len(size)) for column in labels.T], axis=1)
+    expected = size[:, None] * labels.mean(axis=0)
+    frequent = (expected >= EXPECTED).any(axis=1)
+    rules_out = (expected >= EXPECTED) & (named <= RULED_OUT * expected)
+    decided = rules_out.any(axis=1)
+    if size[frequent].sum() < JUDGED * size.sum() or np.count_nonzero(frequent & ~decided) > 1:
+        return None
+    if np.count_nonzero(decided) < 2 or 2 * np.count_nonzero(rules_out.any(axis=0)) < labels.shape[1]:
+        return None  # a code of the true class rules out nearly all classes, each by a value
+    value = int(decided.argmax())
+    return value, int(rules_out[value].argmax())
 
 
 def check_labels(samples: Samples) -> None:

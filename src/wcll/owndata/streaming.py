@@ -10,7 +10,7 @@ import numpy as np
 
 from wcll.checks import BoolArray, InputError, IntArray
 from wcll.labels.masks import to_pairs
-from wcll.owndata.counting import Counted, count
+from wcll.owndata.counting import Counted, TextCount, count
 from wcll.owndata.mapped import ImageStream, read_image_stream
 from wcll.owndata.parts import ParquetRows, Rows
 from wcll.owndata.sources import (
@@ -19,6 +19,7 @@ from wcll.owndata.sources import (
     Roles,
     Samples,
     check_categories,
+    check_no_truth,
     check_roles,
     of_table,
     stamp_of,
@@ -105,20 +106,27 @@ def read_stream(
     streaming: Streaming,
     categories: Sequence[str] = (),
     unfinished: Path | None = None,
+    kept: Sequence[str] = (),
 ) -> TableStream | ImageStream:
     """A Parquet file, or a folder of images, which are decoded into the folder ``unfinished``."""
     if path.is_dir() and unfinished is not None:
         check_categories(np.zeros(0), categories)
+        check_categories(np.zeros(0), kept, "--feature")
         return read_image_stream(path, roles, reading, streaming, unfinished)
     if path.suffix != ".parquet":
         raise InputError("--stream", "a .parquet file or a folder of images", str(path), "others are read at once")
-    return read_table_stream(path, roles, reading, streaming, categories)
+    return read_table_stream(path, roles, reading, streaming, categories, kept)
 
 
 def read_table_stream(
-    path: Path, roles: Roles, reading: Reading, streaming: Streaming, categories: Sequence[str] = ()
+    path: Path,
+    roles: Roles,
+    reading: Reading,
+    streaming: Streaming,
+    categories: Sequence[str] = (),
+    kept: Sequence[str] = (),
 ) -> TableStream:
-    """Count a Parquet file, and take some of its rows."""
+    """Count a Parquet file, and take some of its rows; ``kept`` are columns that are features whatever they hold."""
     for option, value in (("--item", roles.item), ("--labels", reading.labels_in)):
         if value is not None:
             remedy = "rows of one item may lie anywhere in it: join them before"
@@ -127,16 +135,18 @@ def read_table_stream(
     roles = check_roles(path, dict.fromkeys(rows.names), roles, reading)
     rows = rows.only([name for name in rows.names if name not in roles.ignore])
     special = {name for _, name in roles.options()}
-    check_categories([name for name in rows.names if name not in special], categories)
+    features = [name for name in rows.names if name not in special]
+    check_categories(features, categories)
+    check_categories(features, kept, "--feature")
     chosen = streaming.chosen(len(rows), len(rows.names))
     counted = count(rows, roles, categories, chosen)
     classes = counted.labels.classes()
-    counted.check_no_truth(classes, categories)
+    samples = _sample(counted, replace(roles, ignore=(), classes=classes), chosen)  # what is ignored was not read
+    samples = check_no_truth(samples, {*categories, *kept})
     preprocessing, notes = counted.fitted()
     counts = _counts(counted)
     if counted.labels.sorted_by_class(classes):
         notes.append(SORTED)
-    samples = _sample(counted, replace(roles, ignore=(), classes=classes), chosen)  # what is ignored was not read
     x = preprocessing.transform(samples.features)
     return TableStream(
         samples=replace(samples, features={}, counts=counts, stamp=stamp_of([path])),  # what they were is in x
@@ -163,5 +173,8 @@ def _sample(counted: Counted, roles: Roles, chosen: IntArray) -> Samples:
 
 def _counts(counted: Counted) -> Counts:
     labels = counted.labels
-    columns = {name: (one.missing, len(one.texts)) for name, one in counted.columns.items()}
+    columns = {
+        name: (one.missing, len(one.texts) if isinstance(one, TextCount) else 0)
+        for name, one in counted.columns.items()
+    }
     return Counts(len(counted.rows), labels.named, labels.least, labels.most, columns)
