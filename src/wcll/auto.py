@@ -307,7 +307,9 @@ def in_words(
     if chosen.get("cut"):
         lines.append("Time was over before all was tried, so that another run may choose otherwise.")
     lines.append(f"Assumed: {belief}.")
-    if estimate is not None:
+    if estimate is not None and estimate.warning is not None:
+        lines.insert(0, f"Warning: {estimate.warning}.")
+    elif estimate is not None:
         figure = estimate.accuracy
         lines.append(
             f"On held-out labels, before it saw them, its accuracy is estimated as {100 * figure.value:.1f} % "

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,7 +44,7 @@ from wcll.inputs import (
 )
 from wcll.keeping import KeptClassifier
 from wcll.labels import Belief
-from wcll.labels.alarms import check_samples, corrected_twice, doubts
+from wcll.labels.alarms import asked_by_features, check_samples, corrected_twice, doubts
 from wcll.labels.families import EARLY
 from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.transition import normalised
@@ -114,6 +114,13 @@ def _copied(module: torch.nn.Module) -> torch.nn.Module:
         return copy.deepcopy(module)
     except Exception:  # whatever a user's attributes raise
         return module
+
+
+def _ask(samples: Samples, belief: Belief, groups: NDArray[Any] | None = None, *, stacklevel: int) -> None:
+    """Warn, in one line, if the labels may be true ones."""
+    question = asked_by_features(samples.features, samples.labels.values, belief.transition, groups)
+    if question is not None:
+        warnings.warn(question, LabelWarning, stacklevel=stacklevel)
 
 
 class ComplementaryClassifier(KeptClassifier):
@@ -320,7 +327,7 @@ class ComplementaryClassifier(KeptClassifier):
         LabelWarning
             In one line each: if label counts contradict the assumed Q, so that no class shares could have given them;
             if a declared class is never a label; if an entry Q[y, y] is the largest of its row; if Q and class weights
-            correct for the same.
+            correct for the same; if a quick classifier predicts labels so well that they may be true labels.
         """
         if self._chooses():
             return self._choose(X, y, sample_weight, groups)
@@ -365,6 +372,9 @@ class ComplementaryClassifier(KeptClassifier):
         if not (self.weights is None or (isinstance(self.weights, str) and self.weights == "auto")):
             raise InputError("weights", "none or 'auto' for loss='auto'", repr(self.weights), "name a loss")
         samples = new._check_samples(X, y, sample_weight, self.classes, go_on=False, part=False)
+        totals = label_totals(samples.labels.values, len(samples.labels.classes), samples.weight)
+        checked_groups = check_groups(groups, len(samples.features))
+        _ask(samples, Belief.of(new.transition, totals + 0.5), checked_groups, stacklevel=4)
         dtype, device = dtype_and_device(self.dtype, self.device)
         if self.model is None and self.training is None:
             blank.training = auto.training_for(samples.features.shape[1:], device)
@@ -404,7 +414,7 @@ class ComplementaryClassifier(KeptClassifier):
             classes=samples.labels.classes,
         )
         x = to_tensor(samples.features, dtype, torch.device("cpu"))
-        pool = auto.Pool(x, samples.labels.values, samples.weight, check_groups(groups, len(x)))
+        pool = auto.Pool(x, samples.labels.values, samples.weight, checked_groups)
         small = all(family_of(model).small for model in given.models)
         with torch_threads(1 if small else None):
             found = auto.choose(pool, given, print if self.verbose else LOG.info)
@@ -543,6 +553,8 @@ class ComplementaryClassifier(KeptClassifier):
     def _warn_of(self, samples: Samples, spec: LossSpec) -> None:
         """What is wrong with labels, classes and Q, as far as can be told before training: a line each."""
         labels, weight = samples.labels.values, samples.weight
+        if not hasattr(self, "chosen_"):  # else it was asked before anything was chosen
+            _ask(samples, self.belief_, stacklevel=5)
         lines = [*doubts(self.label_totals_, self.belief_, self.classes_)]
         if "transition" in spec.context:
             lines += corrected_twice(self.belief_)
@@ -644,19 +656,33 @@ class ComplementaryClassifier(KeptClassifier):
     # What was chosen
 
     def report(self) -> str:
-        """What was chosen, why, how sure that is, and what was assumed: a paragraph, after ``loss="auto"``.
+        """Say what was trained or selected, why, how good it seems, and what that assumes of the labels.
 
         :func:`wcll.report.model_page.model_page` makes a page of it, with all candidates and figures by class.
         """
         check_is_fitted(self)
-        if not hasattr(self, "selection_"):
-            expected = "'auto', and enough samples to choose by"
-            raise InputError("loss", expected, repr(self.loss), "belief_ says what was assumed of labels")
-        words = auto.in_words(self.selection_, self.belief_, getattr(self, "estimate_", None), self.temperature_)
+        if hasattr(self, "selection_"):
+            words = auto.in_words(self.selection_, self.belief_, getattr(self, "estimate_", None), self.temperature_)
+        else:
+            words = self._what_was_trained()
         if self.target_prior is None:
             return words
         asked = "balanced" if isinstance(self.target_prior, str) else "given"
         return f"{words}\nPredictions are for {asked} class shares; the estimate is for those of the training samples."
+
+    def _what_was_trained(self) -> str:
+        """The report of a model of which nothing was selected."""
+        lr = self._settled().lr
+        spec, options = self._loss()
+        loss = "your own loss" if callable(self.loss) else f"{spec.name}{f' {options}' if options else ''}"
+        model = self.fitted_["model"]
+        name = named(model, "model")[0] if isinstance(model, str | dict) else "your own model"
+        epochs = f"{self.n_iter_} epoch{'' if self.n_iter_ == 1 else 's'}"
+        return (
+            f"Trained: {loss}, {name}, learning rate {lr:g}, {epochs}; nothing was selected.\n"
+            f"Assumed: {self.belief_}.\n"
+            "Accuracy was not estimated: evaluate(X, y) does it with labels that were not trained on."
+        )
 
     # Settings
 

@@ -189,7 +189,7 @@ def test_groups_and_named_losses(tmp_path, capsys):
     words = ["--ignore", "who", "--loss", "wcll", "--epochs", "2", "--lr", "0.01", "--out", str(tmp_path / "w")]
     assert run(["train", str(data), *words]) == 0
     shown = capsys.readouterr().out
-    assert "wcll, linear, 2 epochs." in shown
+    assert "Trained: wcll, linear, learning rate 0.01, 2 epochs" in shown
     assert "Not estimated" in (tmp_path / "w" / "card.md").read_text()
 
 

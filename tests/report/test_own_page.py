@@ -37,7 +37,7 @@ def test_what_is_on_the_page(tables, images):
     assert "<img src=x" not in page
     assert "&lt;b&gt;t.csv" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
-    for title in ("Data", "What was chosen, and why", "How good it is", "Alarms", "What to label next", "Limits"):
+    for title in ("Data", "What was chosen, and why", "How good it is", "What to label next", "Limits"):
         assert f"<h2>{title}</h2>" in page
     assert page.count("<svg") == 5
     assert page.count("rotate(-35)") == 2 * 3  # names below the columns of Q and of the confusion

@@ -233,6 +233,6 @@ def _print(card: dict[str, Any], out: Path) -> None:
     if "columns" in card["data"]:
         screen.print(f"{features_in_words(card['data'], SHOWN)}.", soft_wrap=True)
     training = card["training"]
-    for line in training["report"] or [f"{training['loss']}, {training['model']}, {training['epochs']} epochs."]:
+    for line in training["report"]:
         screen.print(line, soft_wrap=True)
     screen.print(f"{duration(card['made']['seconds'])}; model: {out}, page: {out / 'page.html'}", soft_wrap=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from wcll.checks import (
     whole,
 )
 from wcll.evaluation.intervals import figures_of
-from wcll.labels.alarms import Check, Names, check_table
+from wcll.labels.alarms import Check, Names, asked_by_predictions, check_table, remedy_of
 from wcll.labels.beliefs import Belief
 from wcll.labels.names import Classes, class_count, indexed
 from wcll.memory import check_memory
@@ -61,9 +61,24 @@ class Figure:
             return "too few labels"
         return "ok" if self.known else "can't be checked"
 
+    @property
+    def rejected(self) -> bool:
+        """Whether the figure cannot be used, as the Q that it rests on does not fit the labels."""
+        return self.verdict == "the assumed Q does not fit"
+
+    @property
+    def shown(self) -> tuple[float, float, float] | tuple[None, None, None]:
+        """Value, low and high, as they may be printed: nothing of a figure that is rejected."""
+        return (None, None, None) if self.rejected else (self.value, self.low, self.high)
+
+    def __str__(self) -> str:
+        numbers = "-" if self.rejected else f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{numbers}  {self.verdict}"
+
     def to_dict(self) -> dict[str, Any]:
-        """Numbers and the verdict, for JSON."""
-        return {**asdict(self), "verdict": self.verdict}
+        """Numbers and the verdict, for JSON; None instead of the numbers of a figure that is rejected."""
+        numbers = dict(zip(("value", "low", "high"), self.shown, strict=True))
+        return {**asdict(self), **numbers, "verdict": self.verdict}
 
 
 @dataclass(frozen=True)
@@ -79,6 +94,7 @@ class LabelFreeConfusion:
     n: int
     check: Check  #: whether the labels contradict the belief's Q, and why
     classes: Names = None  #: their names
+    warning: str | None = None  #: why no figure can be used, and what to do
 
     @property
     def figures(self) -> dict[str, Figure]:
@@ -91,15 +107,15 @@ class LabelFreeConfusion:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: figures with intervals and verdicts, what they rest on, and whether labels contradict it."""
         figures = {name: figure.to_dict() for name, figure in self.figures.items()}
-        return {"labels": self.n, "belief": str(self.belief), "check": str(self.check), "figures": figures}
+        rests = {"belief": str(self.belief), "check": str(self.check), "warning": self.warning}
+        return {"labels": self.n, **rests, "figures": figures}
 
     def __str__(self) -> str:
         width = max(map(len, self.figures))
-        lines = [
-            f"{name:<{width}}  {one.value:.3f} [{one.low:.3f}, {one.high:.3f}]  {one.verdict}"
-            for name, one in self.figures.items()
-        ]
+        lines = [f"{name:<{width}}  {one}" for name, one in self.figures.items()]
         about = f"From {self.n} complementary labels, no true one; 95 % intervals. {self.belief}."
+        if self.warning is not None:
+            return "\n".join([f"Warning: {self.warning}.", about, *lines])
         checked = f"Q is {self.check}" if self.belief.known or self.check.contradicted else f"Q {self.check}"
         remedy = "" if self.belief.known or self.check.contradicted else f"; {self.check.remedy}"
         return "\n".join([about, f"{checked}{remedy}.", *lines])
@@ -174,7 +190,27 @@ def label_free_confusion(
     figures = [_cut(*figure, **rests) for figure in figures_of(counts, belief, draws, rng)]
     joint = inverse_transition(belief.transition).T @ counts / counts.sum()
     accuracy, balanced, f1, *recall = figures
-    return LabelFreeConfusion(joint, accuracy, balanced, f1, tuple(recall), belief, int(counts.sum()), check, classes)
+    found = LabelFreeConfusion(joint, accuracy, balanced, f1, tuple(recall), belief, int(counts.sum()), check, classes)
+    return _withdrawn(found, counts)
+
+
+def _withdrawn(found: LabelFreeConfusion, counts: FloatArray) -> LabelFreeConfusion:
+    """Reject all figures if the labels contradict Q, if any figure is impossible, or if labels may be true ones."""
+    impossible = [name for name, figure in found.figures.items() if figure.rejected]
+    warning = asked_by_predictions(float(np.trace(counts)), float(counts.sum()))
+    if warning is None and impossible:
+        reason, by = found.check.line, found.check.by
+        if not found.check.contradicted:
+            reason, by = f"under it {', '.join(impossible)} would be outside 0 to 100 %", "predictions"
+        remedy = remedy_of(found.belief, by)
+        warning = f"labels contradict the assumed Q: {reason}. No estimate that rests on it can be used; {remedy}"
+    if warning is None:
+        return found
+    figures = [replace(figure, contradicted=True) for figure in found.figures.values()]
+    accuracy, balanced, f1, *recall = figures
+    return replace(
+        found, accuracy=accuracy, balanced_accuracy=balanced, macro_f1=f1, recall=tuple(recall), warning=warning
+    )
 
 
 def _generator(seed: int) -> np.random.Generator:

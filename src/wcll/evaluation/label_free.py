@@ -25,7 +25,7 @@ from wcll.checks import (
 )
 from wcll.errors import LabelWarning
 from wcll.labels import to_mask
-from wcll.labels.alarms import check_samples
+from wcll.labels.alarms import asked_by_predictions, check_samples
 from wcll.labels.beliefs import Belief
 from wcll.labels.names import Classes, encode_labels, indexed
 
@@ -119,7 +119,10 @@ def warn_of_contradiction(
     weight: ArrayLike | None = None,
     stacklevel: int = 2,
 ) -> None:
-    """One line, as a warning, if held-out labels contradict the Q by which a model is judged."""
+    """One line, as a warning, if held-out labels may be true ones, or contradict the Q by which a model is judged."""
+    if ybar.ndim == 1 and (question := asked_by_predictions(int((ybar == predicted).sum()), len(ybar))):
+        warnings.warn(question, LabelWarning, stacklevel=stacklevel + 1)
+        return
     found = check_samples(ybar, belief, names, weight=sample_weights(weight, len(ybar)), predicted=predicted)
     if found.contradicted:
         warnings.warn(found.warning, LabelWarning, stacklevel=stacklevel + 1)

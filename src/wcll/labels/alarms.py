@@ -26,7 +26,7 @@ from wcll.labels.beliefs import Belief
 from wcll.labels.families import FAMILIES
 from wcll.labels.mixtures import nearest_mixtures
 from wcll.labels.statistics import label_totals
-from wcll.labels.transition import normalised, uniform_transition
+from wcll.labels.transition import biased_transition, normalised, uniform_transition
 from wcll.streams import stream
 
 Names = Sequence[Any] | NDArray[Any] | None  #: of classes; without any, their indices
@@ -40,6 +40,10 @@ DOUBT = 2.0  #: standard errors of a measured Q to which its rows may scatter: w
 FAR = 10.0  #: standard deviations beyond those first ones that make more draws needless
 LABELS = 100  #: at most so many groups of labels are told apart: beyond, neighbours are counted together
 MOST = 1e7  #: labels: more are taken for so many, as no Q is known so exactly
+MOSTLY = 0.5  #: the share of labels that name the predicted class beyond which they may be true labels
+SURE = 0.025  #: chance of as many hits, if a share is no larger than a line, below which it is larger
+NEIGHBORS = 10  #: whose labels predict a label
+MAX_ASKED = 3000  #: samples by which labels are asked whether they are true ones; a third of them is held out
 WORK = 2 * 10**7  #: at most so much, as predictions x classes x groups of labels squared, for one table
 
 
@@ -185,11 +189,82 @@ def corrected_twice(belief: Belief) -> Iterator[str]:
         yield f"weights: {unweighted}; give weights against a selection of samples as sample_weight"
 
 
-def _contradicted(line: str, belief: Belief, by: Literal["counts", "predictions"] = "counts") -> Check:
-    """Also what to do about it."""
+def asked_by_predictions(named: float, n: float) -> str | None:
+    """Ask whether labels are true ones, if most of n, ``named``, name the class that is predicted for their sample.
+
+    Complementary labels do so only where a model is wrong.
+    """
+    if not _surely_above(named, n, MOSTLY):
+        return None
+    remedy = "If so, count how often they agree: accuracy_score(y, model.predict(X)), or wcll evaluate --true-label"
+    return f"y: {named / n:.0%} of these labels name the predicted class: are these true labels? {remedy}"
+
+
+def asked_by_features(
+    features: NDArray[Any], labels: IntArray | BoolArray, matrix: FloatArray, groups: NDArray[Any] | None = None
+) -> str | None:
+    r"""Ask whether labels are true ones, if nearest neighbours predict them far better than complementary labels allow.
+
+    Who knows the class predicts a complementary label right in :math:`\sum_y \pi_y \max_j Q_{yj}` of the samples at
+    most. The line is half way between certainty and the largest of three numbers: this sum for a strong bias
+    (``"biased-strong"``), the same for the Q that is assumed, and the share of the commonest label. It is a question:
+    annotators who nearly always name the same wrong class are predictable as well. With two classes a complementary
+    label is as good as a true one, so nothing is asked.
+    """
+    k = len(matrix)
+    if labels.ndim == 2 or k == 2:
+        return None
+    from sklearn.neighbors import KNeighborsClassifier  # slow to import
+
+    x, y = _distinct_rows(features, labels.astype(np.int64), groups)
+    held_out = len(x) // 3
+    if held_out < NEIGHBORS:
+        return None
+    mean, deviation = x.mean(axis=0), x.std(axis=0)
+    x = (x - mean) / np.where(deviation > 0, deviation, 1.0)
+    model = KNeighborsClassifier(NEIGHBORS).fit(x[held_out:], y[held_out:])
+    hits = int(np.count_nonzero(model.predict(x[:held_out]) == y[:held_out]))
+    strong = biased_transition(k, strength="strong", random_state=0)
+    commonest = np.bincount(y).max() / len(y)
+    line = (1 + max(strong.max(axis=1).mean(), matrix.max(axis=1).mean(), commonest)) / 2
+    if not _surely_above(hits, held_out, line):
+        return None
+    found = f"nearest neighbours predict {hits / held_out:.0%} of these labels, where {line:.0%} is much for"
+    remedy = "Ordinary classifiers learn those; ignore this if annotators nearly always name the same wrong class"
+    return f"y: {found} complementary labels: are these true labels? {remedy}"
+
+
+def _surely_above(hits: float, n: float, line: float) -> bool:
+    """Whether so many hits are more than chance makes of a share that is no larger than ``line``."""
+    return hits > line * n and float(betainc(hits, n - hits + 1, line)) < SURE
+
+
+def _distinct_rows(
+    features: NDArray[Any], labels: IntArray, groups: NDArray[Any] | None
+) -> tuple[FloatArray, IntArray]:
+    """Some samples in random order, one of each group and none twice: copies would predict each other's labels."""
+    order = stream(0, "labels", "question").permutation(len(features))
+    if groups is not None:
+        order = order[np.unique(groups[order], return_index=True)[1]]
+    some = order[:MAX_ASKED]
+    x = features[some].reshape(len(some), -1)
+    first = {row.tobytes(): i for i, row in reversed(list(enumerate(x)))}
+    kept = np.array(sorted(first.values()))
+    if groups is not None:
+        kept = stream(0, "labels", "question", "groups").permutation(kept)
+    return x[kept].astype(np.float64), labels[some[kept]]
+
+
+def remedy_of(belief: Belief, by: Literal["counts", "predictions"] = "counts") -> str:
+    """What to do about a Q that labels contradict."""
     others = [f"transition={name!r}" for name in ("popularity", "inverse-size") if name != belief.family]
     seen = "; labels that were trained on cannot tell" if by == "predictions" else ""
-    return Check("contradicted", line, by, f"try {' or '.join([*others, 'a matrix of your own'])}{seen}")
+    return f"try {' or '.join([*others, 'a matrix of your own'])}{seen}"
+
+
+def _contradicted(line: str, belief: Belief, by: Literal["counts", "predictions"] = "counts") -> Check:
+    """Also what to do about it."""
+    return Check("contradicted", line, by, remedy_of(belief, by))
 
 
 def _others(belief: Belief) -> str:

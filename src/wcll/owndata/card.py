@@ -54,7 +54,7 @@ def card_of(samples: Samples, learnt: Learnt, command: str) -> dict[str, Any]:
             "epochs": model.n_iter_,
             "temperature": model.temperature_,
             "last_loss": model.history_[-1]["loss"],
-            "report": model.report().splitlines() if selection is not None else [],
+            "report": model.report().splitlines(),
         },
         "estimate": None if estimate is None else estimate.to_dict(),
         "confusion": None if estimate is None else estimate.joint.round(6).tolist(),
@@ -70,8 +70,8 @@ def alarms_of(learnt: Learnt) -> list[str]:
     """What speaks against the labels, or against what was assumed of them."""
     lines = list(learnt.alarms)
     estimate = getattr(learnt.own.classifier, "estimate_", None)
-    if estimate is not None and estimate.check.contradicted:
-        lines.append(f"Q is {estimate.check}: figures that rest on it cannot be used; {estimate.check.remedy}.")
+    if estimate is not None and estimate.warning is not None:
+        lines.append(f"{estimate.warning}.")
     return lines
 
 
@@ -173,6 +173,8 @@ def markdown(card: dict[str, Any], literal: Any) -> str:
     """The card as Markdown; ``literal`` makes text mean nothing to it."""
     data = card["data"]
     lines = [f"# Model card: {literal(str(data['source']))}", "", *map(literal, _data_lines(data)), ""]
+    if card["alarms"]:
+        lines += ["## Alarms", "", *(f"- {literal(line)}" for line in card["alarms"]), ""]
     lines += ["## What is believed of labels", "", f"{literal(card['belief'])}.", ""]
     heads = ("class", "named", "share by counts", "share by model", "predicted")
     rows = [
@@ -185,8 +187,7 @@ def markdown(card: dict[str, Any], literal: Any) -> str:
     ]
     lines += [*_table(heads, rows), "", "## Training", ""]
     training = card["training"]
-    said = training["report"] or [f"Loss {training['loss']}, model {training['model']}, {training['epochs']} epochs."]
-    lines += [literal(line) + "  " for line in said]
+    lines += [literal(line) + "  " for line in training["report"]]
     lines += ["", "## How good it is", ""]
     if card["estimate"] is None:
         lines += ["Not estimated: `wcll evaluate` does it with labels that were not trained on.", ""]
@@ -198,12 +199,7 @@ def markdown(card: dict[str, Any], literal: Any) -> str:
         ]
         lines += [literal(f"From {card['estimate']['labels']} labels that models had not seen; 95 % intervals."), ""]
         lines += [*_table(("figure", "estimate", "from", "to", "verdict"), rows), ""]
-    for title, name in (
-        ("Alarms", "alarms"),
-        ("Notes", "notes"),
-        ("Limits", "limits"),
-        ("What to label next", "label_next"),
-    ):
+    for title, name in (("Notes", "notes"), ("Limits", "limits"), ("What to label next", "label_next")):
         lines += [f"## {title}", "", *(f"- {literal(line)}" for line in card[name] or ["none"]), ""]
     rows = [
         (

@@ -38,12 +38,14 @@ def sections(health: LabelHealth) -> list[Section]:
     return found
 
 
-def percent(value: float, digits: int = 1) -> str:
-    """A share as people read it.
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as people read it; "-" if there is none.
 
-    >>> percent(0.1234), percent(-0.00001)
-    ('12.3 %', '0.0 %')
+    >>> percent(0.1234), percent(-0.00001), percent(None)
+    ('12.3 %', '0.0 %', '-')
     """
+    if value is None:
+        return "-"
     return f"{round(100 * value, digits) + 0.0:.{digits}f} %"
 
 

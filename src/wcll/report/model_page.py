@@ -27,7 +27,6 @@ def model_page(model: ComplementaryClassifier) -> str:
     >>> model = ComplementaryClassifier(budget=100, random_state=0).fit(X, make_complementary(y, random_state=0))
     >>> page = model_page(model)                                 # Path("report.html").write_text(page)
     """
-    model.report()  # or its error
     made = [("versions", f"wcll {__version__}, numpy {np.__version__}")]
     title, panels, sections = "Report of a model", label_panels(model), list(_sections(model))
     return render("labels.html", title=title, about=ABOUT, panels=panels, sections=sections, made=made)
@@ -53,7 +52,9 @@ def _sections(model: ComplementaryClassifier) -> Iterator[Section]:
 
 
 def chosen_section(model: ComplementaryClassifier) -> Section:
-    """All candidates, the chosen one marked, and why it is."""
+    """All candidates, the chosen one marked, and why it is; or what was trained, if nothing was selected."""
+    if not hasattr(model, "selection_"):
+        return Section("What was trained", tuple(model.report().splitlines()))
     heads = ("model", "rate", "epochs", "told", "log-likelihood", "samples")
     rows = tuple(
         (
@@ -80,10 +81,7 @@ def quality_section(model: ComplementaryClassifier) -> Section:
 
 def _estimated(estimate: LabelFreeConfusion) -> Section:
     about = f"From {estimate.n} complementary labels of samples that models had not seen; 95 % intervals."
-    checked = f"Q {'is ' if estimate.check.contradicted else ''}{estimate.check}."
-    rows = [
-        (name, percent(one.value), percent(one.low), percent(one.high), one.verdict)
-        for name, one in estimate.figures.items()
-    ]
+    checked = f"Q {estimate.check}." if estimate.warning is None else f"{estimate.warning}."
+    rows = [(name, *map(percent, one.shown), one.verdict) for name, one in estimate.figures.items()]
     heads = ("figure", "estimate", "from", "to", "verdict")
     return Section("How good it is", (about, checked), heads, tuple(rows[:MOST_ROWS]), ("figure", "verdict"))

@@ -59,6 +59,8 @@ def _about(learnt: Learnt) -> str:
     """What it is, and how good it seems."""
     if (estimate := getattr(learnt.own.classifier, "estimate_", None)) is None:
         return ABOUT
+    if estimate.warning is not None:
+        return f"{ABOUT} Its accuracy cannot be estimated: {estimate.warning}."
     figure = estimate.accuracy
     seems = f"{percent(figure.value)} ({percent(figure.low)} to {percent(figure.high)}): {figure.verdict}"
     return f"{ABOUT} Its accuracy, from labels that models had not seen, is estimated as {seems}."
@@ -74,7 +76,8 @@ def _panels(learnt: Learnt, *, streamed: bool) -> list[Panel]:
             figure = share_panel("class balance", prior.tolist(), names, 1 / len(names), marked=False)
             panels.append(("Class balance, estimated", caption, figure))
         panels += label_panels(model)
-        if (estimate := getattr(model, "estimate_", None)) is not None:
+        estimate = getattr(model, "estimate_", None)
+        if estimate is not None and estimate.warning is None:
             joint = estimate.joint.clip(0)
             shares = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-12)
             caption = "Rows are true classes, columns predictions, of labels that models had not seen; true if Q is."
@@ -92,12 +95,12 @@ def _panels(learnt: Learnt, *, streamed: bool) -> list[Panel]:
 
 def _sections(learnt: Learnt, card: dict[str, Any]) -> Iterator[Section]:
     model = learnt.own.classifier
+    if card["alarms"]:
+        yield Section("Alarms", tuple(card["alarms"]))
     yield Section("Data", tuple(data_lines(card)), *_classes(card), ("class",))
-    if hasattr(model, "selection_"):
-        yield chosen_section(model)
+    yield chosen_section(model)
     yield quality_section(model)
-    for title, name in (("Alarms", "alarms"), ("Notes", "notes")):
-        yield Section(title, tuple(card[name]) or ("None.",))
+    yield Section("Notes", tuple(card["notes"]) or ("None.",))
     heads = ("sample", "is it NOT", "or NOT")
     rows = [(one["name"], *_guesses(one)) for one in card["least_sure"]]
     yield Section("What to label next", tuple(card["label_next"]), heads, tuple(rows), heads)

@@ -154,12 +154,13 @@ def _estimates(picks: Picks[Row]) -> dict[tuple[str, str], Estimates]:
 def _estimate_line(name: str, column: str, found: Estimates) -> dict[str, str]:
     """Balanced accuracy without true labels, beside what the test set says."""
     figures = [one.balanced_accuracy for _, one in found]
+    shown = [figure for figure in figures if not figure.rejected]
     reasons = [one.check.line for _, one in found if one.check.contradicted]
     return {
         "method": name,
         "column": column,
-        "estimate": _spread(figure.value for figure in figures),
-        "width": f"{100 * median(figure.high - figure.low for figure in figures):.0f}",
+        "estimate": _spread(figure.value for figure in shown) if shown else "-",
+        "width": f"{100 * median(figure.high - figure.low for figure in shown):.0f}" if shown else "-",
         "measured": _spread(picked.value("balanced_accuracy") for picked, _ in found),
         "verdict": _counted(figure.verdict for figure in figures),
         "reason": reasons[0] if reasons else "",
