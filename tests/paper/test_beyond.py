@@ -82,7 +82,24 @@ def test_the_page_has_every_setting_that_was_run():
             assert f"{line.gain:+.1f}" in page
     for name in BEYOND:
         assert (f"`{name}`" in page) == (name not in found)
+    assert "Every setting of the first 3 tables was run" in page
+    assert "## CIFAR-10, first five classes" in page
+    assert page.count("(not the official file)") >= page.count("## ") - 1  # every table names its data
     assert all(text.startswith("<svg") for text in beyond_figures(found).values())
+
+
+@with_results
+def test_strong_training_is_compared_with_plain_training_at_the_last_epoch_of_both():
+    found = read_beyond(RESULTS / "beyond")
+    paths = {name: RESULTS / "paper" / f"{name}.json" for name in IMAGES}
+    reproduced = {name: read_part(path, load_suite(name), partial=True).begun for name, path in paths.items()}
+    page = render_beyond(found, reproduced)
+    column, method = "p = 5, class 0", "forward, Q from counts"
+    plain = reproduced["table2-cifar10"].rates[5e-5].cell(method, column, "accuracy")
+    (row,) = (line for line in page.splitlines() if line.startswith(f"| {column} |"))
+    assert row.split(" | ")[3] == plain.text()
+    gains = [100 * (line.ours.mean - line.plain_last.mean) for line in lines(found[SETTINGS[0]], reproduced)]
+    assert f"{min(gains):+.1f} to {max(gains):+.1f} from plain training at the last epoch of both" in page
 
 
 @with_results

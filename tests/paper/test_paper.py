@@ -568,6 +568,7 @@ def page(found, tmp_path_factory):
 
 def test_the_report_has_every_published_number(found, page):
     markdown, html = render_report(found, ".md"), page.read_text()
+    assert all("data: mnist" in text for text in (markdown, html))
     for one in found.beside:
         name, printed = re.escape(show_name(one.printed.method)), one.printed.text()
         assert re.search(rf"\| {re.escape(one.column)} \| {name}[†‡]* \| {re.escape(printed)} \| ", markdown)
