@@ -40,7 +40,7 @@ from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.paper.result_files import read_part
 from wcll.report.bound_figures import figure_name, trend_figure
 from wcll.report.bound_results import COUNTEREXAMPLE, TRENDS, read_bounds
-from wcll.report.cells import Cell
+from wcll.report.cells import Cell, compared
 from wcll.report.render import bold, render
 from wcll.suites import load_suite
 from wcll.theory import Problem, corrected_lemma, corrected_theorem, lemma1, norm_seen_later
@@ -59,18 +59,23 @@ def replace_part(text: str, name: str, content: str) -> str:
 
 
 def demo_table() -> str:
-    """The demonstration's figures as Markdown, the best in bold, and how they were made."""
+    """Return the demonstration's table as Markdown, with the best in bold and what no test tells from it marked."""
     result = json.loads((ROOT / "docs" / "demo.json").read_text())
     lines = ["| method | " + " | ".join(f"{head} %" for head in result["heads"]) + " |"]
     lines.append("|---|" + "---:|" * len(result["heads"]))
-    for line in result["lines"]:
-        cells = [bold(Cell(cell["values"], (), best=cell["best"])) for cell in line["cells"]]
-        lines.append(f"| {line['method']} | " + " | ".join(cells) + " |")
+    columns = [
+        compared([Cell(line["cells"][place]["values"], (), limit=line["limit"]) for line in result["lines"]])
+        for place in range(len(result["heads"]))
+    ]
+    for line, cells in zip(result["lines"], zip(*columns, strict=True), strict=True):
+        lines.append(f"| {line['method']} | " + " | ".join(map(bold, cells)) + " |")
     made = result["made"]
     versions = ", ".join(f"{name} {made[name]}" for name in ("wcll", "torch", "numpy", "python"))
     machine = f"{made['device']}, {made['threads']} thread"
     seeds = f"{made['seeds'][0]}-{made['seeds'][-1]}"
-    lines += ["", f"Mean ± std over seeds {seeds}, last epoch; {made['seconds']:.0f} s on {machine}; {versions}.", ""]
+    marks = "°: not significantly below the best (paired t-test over seeds, Holm, 5 %)"
+    made_by = f"{made['seconds']:.0f} s on {machine}; {versions}."
+    lines += ["", f"Mean ± standard deviation over seeds {seeds}, last epoch. {marks}. {made_by}", ""]
     return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from packaging.requirements import Requirement
 import wcll
 from wcll.evaluation.confusion import Verdict
 from wcll.labels.alarms import State
+from wcll.report.cells import Cell, compared
 from wcll.report.demo_page import NEXT
 
 SOURCE = Path(wcll.__file__).parent
@@ -295,6 +297,19 @@ def test_the_first_screen_shows_what_the_demonstration_ends_with():
     readme = (ROOT / "README.md").read_text()
     assert f"```python\n{NEXT}\n```" in readme
     assert len(readme.splitlines()) <= 120
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the documentation is not beside the package")
+def test_the_first_table_marks_what_no_test_tells_from_the_best():
+    """As `wcll demo` does: a mean below the best is no loss if five seeds cannot show it."""
+    lines = json.loads((ROOT / "docs" / "demo.json").read_text())["lines"]
+    columns = zip(*(line["cells"] for line in lines), strict=True)
+    marks = [
+        compared([Cell(cell["values"], (), limit=line["limit"]) for cell, line in zip(cells, lines, strict=True)])
+        for cells in columns
+    ]
+    rows = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| ")][1:]
+    assert sum(cell.undecided for cells in marks for cell in cells) == sum(row.count("°") for row in rows) > 0
 
 
 @pytest.mark.parametrize("room", ["report", "paper"])
