@@ -1,4 +1,4 @@
-"""What is believed of annotators, and what it is worth: suites with the labels, or the Q, of real ones.
+"""What is believed of annotators, and what it is worth: suites with the labels, or the Q, of people and of a model.
 
     python benchmarks/annotators.py prepare RAW --data DATA     files that the suites read, into DATA/annotators
     WCLL_DATA=DATA wcll run benchmarks/annotators/one.toml --store S.sqlite       (several, candidates, acl)

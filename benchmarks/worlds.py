@@ -10,8 +10,8 @@ Worlds: digits (45 images a class are tested, at most 115 of a class are trained
 at most 2000), each with three class balances (all alike; class 0 with a fifth of the images; classes 0, 2, 4, 6 and 8
 with a fifth) and four ways to draw one label an image: uniformly; by the inverse-size selector (where classes are
 balanced, that of a rare class 0); biased, where every class has its own habits (rows of Q from Dirichlet's distribution
-with 1.5 throughout, drawn once, none on the diagonal); and as people label (CLCIFAR10's Q). A further way is beside the
-24 (``--beside``): some classes are popular whatever the true one is.
+with 1.5 throughout, drawn once, none on the diagonal); and drawn from the Q of human annotators (CLCIFAR10). A further
+way is beside the 24 (``--beside``): some classes are popular whatever the true one is.
 
 Everyone gets the same images and labels; as many as a ninth of those that are trained on come on top, to choose by.
 Constant choices: nine methods, each as a linear model and as a network, each at two rates, trained on all labels to

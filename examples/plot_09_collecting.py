@@ -72,8 +72,8 @@ plt.show()
 
 # %%
 # **What a wrong belief costs**: the accuracy that is left, in the limit of very many labels, if rows are assumed and
-# columns are so. Ask about some samples three times, and how annotators choose can be measured instead of assumed
-# (:ref:`sphx_glr_gallery_plot_05_annotators.py`).
+# columns are so. How annotators choose can be estimated instead of assumed: from labels and a model
+# (:ref:`sphx_glr_gallery_plot_05_annotators.py`), or from samples with their true class.
 
 table = costs_if_wrong(1000 * habits.mean(axis=0), others={"habits": habits})
 width = max(map(len, table.names))

@@ -1,4 +1,4 @@
-"""``wcll demo``: what the library does by default beside the paper's methods, on real digits, in about two minutes."""
+"""``wcll demo``: what the library does by default beside the paper's methods, on real digits, in under a minute."""
 
 from __future__ import annotations
 

@@ -276,7 +276,10 @@ def _not_seen(line: str, belief: Belief, by: Literal["counts", "predictions"] = 
     if belief.known:
         return Check("not contradicted", line, by)
     return Check(
-        "can't be checked", line, by, "true pairs or repeated labels tell Q (wcll.labels.transition_from_pairs)"
+        "can't be checked",
+        line,
+        by,
+        "true pairs measure Q (wcll.labels.transition_from_pairs), as repeated labels of few classes do",
     )
 
 

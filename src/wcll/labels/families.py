@@ -381,7 +381,7 @@ def _offered_matrix(weight: FloatArray, options: FloatArray) -> FloatArray:
 
 @_register
 class Free(Family):
-    """Any Q: label counts do not tell it; true pairs or repeated labels do."""
+    """Any Q: label counts do not determine it; true pairs do, and repeated labels if there are few classes."""
 
     name, words, counts_tell = "free", "any matrix", False
 

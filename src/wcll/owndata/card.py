@@ -144,7 +144,8 @@ def label_next(learnt: Learnt) -> list[str]:
             )
     if estimate is not None and not model.belief_.known:
         lines.append(
-            "A few hundred samples with a true and a complementary label would measure Q (transition_from_pairs)."
+            "Samples with a true and a complementary label would measure Q (transition_from_pairs): 300 are enough for "
+            "three classes, and often too few for six or more."
         )
     lines.append("Among samples, those that the model is least sure of tell it most: they are listed.")
     return lines
