@@ -137,7 +137,9 @@ def bounds_pages() -> dict[Path, str]:
         ratios=ratios,
         needed=needed,
     )
-    figures = {ROOT / "docs" / "figures" / figure_name(trend): trend_figure(trend) for trend in trends}
+    figures = {
+        ROOT / "docs" / "figures" / figure_name(trend.labels, trend.kind): trend_figure(trend) for trend in trends
+    }
     return {ROOT / "docs" / "bounds.md": page, **figures}
 
 

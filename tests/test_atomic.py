@@ -65,7 +65,7 @@ def test_a_store_of_results_is_never_replaced(tmp_path):
 
 def test_a_folder_takes_the_place_of_another_whole_or_not_at_all(tmp_path):
     def write(text: str, fail: bool = False) -> None:
-        with replacing_folder(tmp_path / "out", "--out") as draft:
+        with replacing_folder(tmp_path / "out", "--out", ("a", "b")) as draft:
             (draft / "a").write_text(text)
             if fail:
                 raise ValueError("stop")

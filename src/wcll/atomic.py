@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wcll.errors import InputError
 
 DATABASE = b"SQLite format 3\0"  #: how such a file begins
+MODEL = "model.safetensors"  #: the weights in the folder of a model
+PREPROCESSING, PIPELINE = "preprocessing.json", "pipeline.json"  #: one of them lies beside the weights
+UNFINISHED = ".unfinished"  #: how the name of a folder ends in which a training is saved
+HEAD = 1024  #: bytes at the beginning of a page that name the command that wrote it
 
 
 def check_target(path: Path, argument: str, *, store: bool = False) -> None:
@@ -22,8 +26,66 @@ def check_target(path: Path, argument: str, *, store: bool = False) -> None:
         raise InputError(argument, "a plain file", f"{path}, which is none")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(argument, "a folder that can be written", str(path.parent))
-    if not store and _is_database(path):
+    if store:
+        check_outside_models(path, argument)
+    elif _is_database(path):
         raise InputError(argument, "a file that may be replaced", f"{path}, a store of results", "name another file")
+
+
+def check_output(path: Path, argument: str, *inputs: Path | None, force: bool, page_of: str = "") -> None:
+    """Fail before any work unless a command may write ``path``; the one rule of all commands.
+
+    Nobody may write into the folder of a model, or onto one of ``inputs``: the files that the command reads, and those
+    in the folders that it reads, under any name. Another file is replaced with ``force`` alone, unless it is a page
+    that the command ``page_of`` wrote.
+    """
+    check_target(path, argument)
+    check_outside_models(path, argument)
+    if not path.exists():
+        return
+    if any(one is not None and _is_read(path, one) for one in inputs):
+        raise InputError(argument, "another file than those that are read", str(path), "name another file")
+    if not (force or (page_of and _is_page(path, page_of))):
+        raise InputError(argument, "a new file", f"{path}, which exists", "add --force to replace it")
+
+
+def check_outside_models(path: Path, argument: str) -> None:
+    """Fail if a path leads into the folder of a model, or of a training that is saved."""
+    for folder in _real(path).parents:
+        beside = ((folder / name).is_file() for name in (PREPROCESSING, PIPELINE))
+        if folder.name.endswith(UNFINISHED) or ((folder / MODEL).is_file() and any(beside)):
+            raise InputError(argument, "a file outside of models", f"{path}, in one", "name another folder")
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a path leads into a folder, or to it."""
+    return _real(path).is_relative_to(_real(folder))
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads; one that leads in a circle leads nowhere."""
+    return Path(os.path.realpath(path))
+
+
+def _is_read(path: Path, source: Path) -> bool:
+    """Return whether a file is a source, or in a folder that is one; under whatever name, as links have several."""
+    if not source.is_dir():
+        return _is_same(path, source)
+    if is_inside(path, source):
+        return True
+    return any(_is_same(path, Path(root, name)) for root, _, names in os.walk(source) for name in names)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    with suppress(OSError, ValueError):  # there is none, or its name is none
+        return path.samefile(other)
+    return False
+
+
+def _is_page(path: Path, command: str) -> bool:
+    """Return whether a page says that a command wrote it."""
+    with path.open("rb") as file:
+        return f'<meta name="generator" content="{command}">'.encode() in file.read(HEAD)
 
 
 def _is_database(path: Path) -> bool:
@@ -39,7 +101,7 @@ def _is_database(path: Path) -> bool:
 def replacing(path: Path, argument: str) -> Iterator[Path]:
     """A file beside ``path`` to write to; it takes the place of ``path`` if all goes well, else it vanishes."""
     check_target(path, argument)
-    path = path.resolve()  # through a link to what it names
+    path = _real(path)  # through a link to what it names
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:60]}.", delete=False) as file:
         draft = Path(file.name)
     try:
@@ -64,8 +126,12 @@ def check_folder_target(path: Path, argument: str) -> None:
 
 
 @contextmanager
-def replacing_folder(path: Path, argument: str) -> Iterator[Path]:
-    """A folder beside ``path`` to write into; it takes the place of ``path`` if all goes well, else it vanishes."""
+def replacing_folder(path: Path, argument: str, names: Collection[str]) -> Iterator[Path]:
+    """A folder beside ``path`` to write into; it takes the place of ``path`` if all goes well, else it vanishes.
+
+    Of a folder that was there, only files of these ``names`` are deleted. Others, which may have come while the new one
+    was made, move into it.
+    """
     check_folder_target(path, argument)
     path = path.absolute()
     draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:60]}."))
@@ -83,4 +149,10 @@ def replacing_folder(path: Path, argument: str) -> Iterator[Path]:
             old.rename(path)
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    with suppress(OSError):  # what can neither be deleted nor moved stays where it is
+        for left in [*old.iterdir()]:
+            if left.name in names and left.is_file() and not left.is_symlink():
+                left.unlink()
+            else:
+                left.rename(path / left.name)
+        old.rmdir()

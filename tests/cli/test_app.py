@@ -156,7 +156,7 @@ def bad(tmp_path, labels):
         ),
         (
             ["simulate", str(text), "--out", str(text), "--column", "b", "--force"],
-            "--out: expected another file than the labels",
+            "--out: expected another file than those that are read",
         ),
         (["simulate", str(text), *out, "--column", "a"], "a label in every row, got an empty one in line 3"),
         (["simulate", str(blank), *out], "a label in every row, got an empty one in line 3"),

@@ -75,7 +75,7 @@ def test_command_writes_the_page_and_prints_json(tmp_path, capsys, monkeypatch):
     text = out.read_text()
     assert "</html>" in text
     assert text.count("data:image/png") == 12
-    assert run(["demo", "--trials", "1", "--out", str(out)]) == 0
+    assert run(["demo", "--trials", "1", "--out", str(out), "--force"]) == 0
     shown = capsys.readouterr().out
     assert "minority recall %" in shown
     assert str(out) in shown.replace("\n", "")

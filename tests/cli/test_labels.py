@@ -63,7 +63,7 @@ def test_json_and_page(table, tmp_path, capsys):
     assert "</html>" in page
     assert "wcll labels describe labels.csv --item item" in page
     assert str(tmp_path) not in page
-    assert run(arguments) == 0
+    assert run([*arguments, "--force"]) == 0
     assert capsys.readouterr().out == first
     assert out.read_text() == page
 
@@ -106,5 +106,5 @@ def test_bad_input_is_one_line_and_nothing_is_written(arguments, message, table,
 def test_the_labels_are_not_overwritten(tmp_path, capsys):
     (tmp_path / "labels.html").write_text("x")
     assert run(["labels", "describe", str(tmp_path / "labels.html"), "--out", str(tmp_path / "labels.html")]) == 2
-    assert "another file than the labels" in capsys.readouterr().err
+    assert "another file than those that are read" in capsys.readouterr().err
     assert (tmp_path / "labels.html").read_text() == "x"

@@ -11,7 +11,7 @@ from PIL import Image
 from own_files import CLASSES, digits, killed_after, write_all, write_csv
 from wcll.cli.app import run
 from wcll.datasets import images as decoding
-from wcll.owndata.unfinished import IMAGES, Unfinished
+from wcll.owndata.unfinished import Unfinished
 from wcll.persistence import read_model
 
 
@@ -89,7 +89,7 @@ def test_killed_for_real(photos, tmp_path, monkeypatch):
     words = ["train", str(photos / "train"), "--loss", "log", "--epochs", "5", "--device", "cpu"]
     out = tmp_path / "model"
     killed_after(2, [*words, "--stream", "--out", str(out)])
-    (kept,) = Unfinished.beside(out).glob(IMAGES)
+    (kept,) = Unfinished.beside(out).glob("images-*.npy")
     assert np.load(kept).shape == (150, 1, 8, 8)
     with monkeypatch.context() as patched:
         patched.setattr(decoding.Decoding, "read", None)

@@ -282,5 +282,5 @@ def test_what_is_accepted_can_be_used(plain):
             store.add([good])
             assert [vars(again) for again in store.rows()] == [vars(good)]
             for name in ("one.csv", "two.json"):
-                assert export(store, [], Path(name)) == (1, [Path(name)])
+                assert export(store, [], Path(name), force=True) == (1, [Path(name)])
     assert accepted > 5

@@ -154,7 +154,7 @@ def test_killed_in_the_middle_of_a_unit(tmp_path, monkeypatch):
     tables = []
     assert run([*command[:-1], "whole.sqlite"]) == 0
     for store in ("s.sqlite", "whole.sqlite"):
-        assert run(["report", "small.toml", "--store", store, "--out", "t.csv"]) == 0
+        assert run(["report", "small.toml", "--store", store, "--out", "t.csv", "--force"]) == 0
         tables.append(Path("t.csv").read_text())
     assert tables[0] == tables[1]
 
@@ -214,9 +214,9 @@ def test_what_is_finished_is_returned_although_the_rest_is_out_of_time(tmp_path)
 @pytest.mark.parametrize("header", [[], {}, {"runs": "ab"}, {"runs": ["ab"]}, {"runs": [[1]]}, {"runs": {"a": []}}])
 def test_files_that_say_nothing_of_runs_are_of_no_use(header, tmp_path):
     (tmp_path / "s.sqlite.checkpoints").mkdir()
-    path = tmp_path / "s.sqlite.checkpoints" / "0.safetensors"
+    path = tmp_path / "s.sqlite.checkpoints" / f"{0:024}.safetensors"
     write_model(path, {"x": torch.zeros(1)}, header)
-    path.with_name("1.safetensors").write_bytes(b"damaged")
+    path.with_name(f"{1:024}.safetensors").write_bytes(b"damaged")
     checkpoints = Checkpoints.of_store(tmp_path / "s.sqlite")
     assert checkpoints.begun() == []
     with Store(tmp_path / "s.sqlite") as store:
@@ -226,7 +226,7 @@ def test_files_that_say_nothing_of_runs_are_of_no_use(header, tmp_path):
 
 def test_trainings_that_nobody_goes_on_with_are_forgotten(tmp_path):
     (tmp_path / "s.sqlite.checkpoints").mkdir()
-    old, new = (tmp_path / "s.sqlite.checkpoints" / f"{i}.safetensors" for i in range(2))
+    old, new = (tmp_path / "s.sqlite.checkpoints" / f"{i:024}.safetensors" for i in range(2))
     for path in (old, new):
         write_model(path, {"x": torch.zeros(1)}, {"runs": [["a"]]})
     os.utime(old, (0, 0))

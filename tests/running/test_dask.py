@@ -67,7 +67,7 @@ def kill_when(monkeypatch, written, process):
 
 
 def table(store):
-    assert command(["report", *SUITE, "--store", store, "--out", "table.csv"]) == 0
+    assert command(["report", *SUITE, "--store", store, "--out", "table.csv", "--force"]) == 0
     with open("table.csv") as file:
         return file.read()
 

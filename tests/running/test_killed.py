@@ -121,7 +121,7 @@ def count(path):
 
 
 def table(path):
-    assert run(["report", "small.toml", "--store", str(path), "--out", "table.csv"]) == 0
+    assert run(["report", "small.toml", "--store", str(path), "--out", "table.csv", "--force"]) == 0
     with open("table.csv") as file:
         return file.read()
 

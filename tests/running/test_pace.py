@@ -60,7 +60,7 @@ class Clock:
 
 
 def table(store):
-    assert run(["report", "small.toml", "--store", store, "--out", "table.csv"]) == 0
+    assert run(["report", "small.toml", "--store", store, "--out", "table.csv", "--force"]) == 0
     return Path("table.csv").read_text()
 
 

@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from wcll.atomic import check_target
+from wcll.atomic import check_output
 from wcll.checks import InputError, positive
 from wcll.cli.data import DataOption
 from wcll.cli.messages import tell
-from wcll.cli.output import console, grid, progress_bar, write_file
-from wcll.cli.suites import SEEDS
+from wcll.cli.output import ForceOption, console, grid, progress_bar, write_file
+from wcll.cli.suites import SEEDS, suite_file
 from wcll.datasets import load_dataset
 from wcll.report.bound_figures import figure_name, lemma_figure, trend_figure
 from wcll.results.provenance import provenance
@@ -32,7 +32,16 @@ MOST = 10**12  #: labels that anybody may ask about
 NORM = "The largest norm of a class's weights (default: 1; for a suite, that of a trained model)."
 LAYERS = "For networks instead of linear models: a layer's Frobenius norm; may come again."
 SUITE = "Take classes, sizes and samples from the columns of a suite instead."
-BESIDE_SUITE = {"--suite", "--data", "--norm", "--delta", "--gap", "--plot", "--json"}  #: a suite has the others itself
+BESIDE_SUITE = {
+    "--suite",
+    "--data",
+    "--norm",
+    "--delta",
+    "--gap",
+    "--plot",
+    "--force",
+    "--json",
+}  #: a suite has the others itself
 
 
 @app.callback(invoke_without_command=True)
@@ -50,6 +59,7 @@ def bound(  # noqa: PLR0913 - one argument an option
     delta: Annotated[float, typer.Option(help="The probability with which a bound may fail.")] = 0.05,
     gap: Annotated[float | None, typer.Option(help="Also say how many labels bring each bound down to this.")] = None,
     plot: Annotated[Path | None, typer.Option(help="An .svg figure of Lemma 1 over N (of the first column).")] = None,
+    force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Print Lemma 1 and Theorem 1 for cross-entropy, as printed and corrected, term by term."""
@@ -57,7 +67,7 @@ def bound(  # noqa: PLR0913 - one argument an option
     if context.invoked_subcommand is not None:
         _refuse(given, "no command beside it", context.invoked_subcommand)
         return
-    _check(gap, plot)
+    _check(gap, plot, force, suite)
     if suite is not None:
         unused = [name for name in given if name not in BESIDE_SUITE]
         _refuse(unused, "none beside --suite, which has its own", "a value")
@@ -86,14 +96,18 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Seed of the distribution and of all draws.", min=0, max=SEEDS)] = 0,
     out: Annotated[Path | None, typer.Option(help="Also write everything to this .json file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Also write figures over N to this folder.")] = None,
+    force: ForceOption = False,
 ) -> None:
     """Measure deviations on a known distribution over three decades of N, and compare them with the bounds."""
-    if out is not None:
-        check_target(out, "--out")
-    if plot is not None and not plot.is_dir():
-        raise InputError("--plot", "a folder", f"{plot}, which is none")
-    torch.set_num_threads(1)
     wanted, trends = list(product(simulation.LABELS, simulation.KINDS)), []
+    if out is not None:
+        check_output(out, "--out", force=force)
+    if plot is not None:
+        if not plot.is_dir():
+            raise InputError("--plot", "a folder", f"{plot}, which is none")
+        for labels, kind in wanted:
+            check_output(plot / figure_name(labels, kind), "--plot", force=force)
+    torch.set_num_threads(1)
     with progress_bar("measuring") as progress:
         for i, (labels, kind) in enumerate(wanted):
             trends.append(simulation.simulate(labels, kind, draws=draws, seed=seed))
@@ -101,7 +115,7 @@ def simulate(
     for trend in trends:
         _print_trend(trend)
         if plot is not None:
-            write_file(plot / figure_name(trend), trend_figure(trend), "--plot")
+            write_file(plot / figure_name(trend.labels, trend.kind), trend_figure(trend), "--plot")
     if out is not None:
         _write(out, f"simulate --draws {draws} --seed {seed}", "trends", [trend.to_dict() for trend in trends])
 
@@ -112,10 +126,11 @@ def counterexample(
         int, typer.Option(help="Draws of N samples, with the seeds from 0.", min=1, max=10**4)
     ] = orthogonal.DRAWS,
     out: Annotated[Path | None, typer.Option(help="Also write everything to this .json file.")] = None,
+    force: ForceOption = False,
 ) -> None:
     """Compare the bounds on orthogonal samples of many classes, where Lemma 1 as printed is false."""
     if out is not None:
-        check_target(out, "--out")
+        check_output(out, "--out", force=force)
     torch.set_num_threads(1)
     with progress_bar("measuring") as progress:
         found = orthogonal.measure(orthogonal.OrthogonalWorld(), range(draws), progress=progress)
@@ -141,14 +156,14 @@ def _refuse(given: Sequence[str], expected: str, got: str) -> None:
         raise InputError(given[0], expected, got)
 
 
-def _check(gap: float | None, plot: Path | None) -> None:
+def _check(gap: float | None, plot: Path | None, force: bool, suite: str | None) -> None:
     """What can be wrong with them, before anything is computed or printed."""
     if gap is not None:
         positive("--gap", gap)
     if plot is not None:
         if plot.suffix != ".svg":
             raise InputError("--plot", "an .svg file", plot.name)
-        check_target(plot, "--plot")
+        check_output(plot, "--plot", None if suite is None else suite_file(suite), force=force)
 
 
 def _print(case: Case, gap: float | None) -> None:

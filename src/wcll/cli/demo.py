@@ -10,8 +10,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from wcll.atomic import check_target
-from wcll.cli.output import console, progress_bar, write_file
+from wcll.atomic import check_output
+from wcll.cli.output import ForceOption, console, progress_bar, write_file
 from wcll.cli.suites import SEEDS, print_table
 from wcll.datasets import load_dataset
 from wcll.report.demo_page import Example, demo_page
@@ -24,17 +24,19 @@ from wcll.suites import Trial, load_suite
 from wcll.suites.suite import MOST_RUNS
 
 SUITE = "demo"
+PAGE = Path("wcll-demo.html")
 EXAMPLES = 12  #: training images that the page shows
 
 
 def demo(
     trials: Annotated[int, typer.Option(help="Draws of data, labels and initial weights.", min=1, max=MOST_RUNS)] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; the others follow.", min=0, max=SEEDS)] = 0,
-    out: Annotated[Path, typer.Option(help="The HTML report.")] = Path("wcll-demo.html"),
+    out: Annotated[Path, typer.Option(help="The HTML report.")] = PAGE,
+    force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
 ) -> None:
     """Compare the default and the paper's methods on real digits with two rare classes, and write a report."""
-    check_target(out, "--out")
+    check_output(out, "--out", force=force, page_of="wcll demo" if out == PAGE else "")
     suite, seeds, start = load_suite(SUITE), range(seed, seed + trials), time.perf_counter()
     with progress_bar("training") as progress:
         rows = run(suite, store=None, trials=seeds, device="cpu", progress=progress)

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from wcll.atomic import check_target
+from wcll.atomic import check_output
 from wcll.checks import InputError
 from wcll.cli.messages import show
+from wcll.cli.output import ForceOption
 from wcll.cli.own_options import DATA, ModelArgument
 from wcll.export import OPSET, OPSETS, TOLERANCE, check_extra
 from wcll.owndata.examples import made_up
@@ -26,9 +27,10 @@ def export(
     ] = None,
     opset: Annotated[int, typer.Option(help="Version of ONNX's operators.", min=OPSETS[0], max=OPSETS[-1])] = OPSET,
     tolerance: Annotated[float, typer.Option(help="What probabilities may differ from torch's by.", min=0)] = TOLERANCE,
+    force: ForceOption = False,
 ) -> None:
     """Write a model, its preprocessing and names of classes to one ONNX file, if that gives what torch gives."""
-    check_target(onnx, "--onnx")
+    check_output(onnx, "--onnx", model, check, force=force)
     if onnx.suffix != ".onnx":
         raise InputError("--onnx", "a .onnx file", onnx.name)
     check_extra()

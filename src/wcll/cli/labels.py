@@ -11,9 +11,9 @@ import numpy as np
 import typer
 
 from wcll import __version__
-from wcll.atomic import check_target
+from wcll.atomic import check_output
 from wcll.cli.messages import show, tell
-from wcll.cli.output import console, grid, write_file
+from wcll.cli.output import ForceOption, console, grid, write_file
 from wcll.datasets.label_files import read_label_file
 from wcll.errors import InputError
 from wcll.labels.health import health_of
@@ -41,10 +41,11 @@ def describe(
     annotator: Annotated[str | None, typer.Option(help="Column that says who gave the label.")] = None,
     classes: Annotated[str | None, typer.Option(help="All classes, separated by commas (default: all named).")] = None,
     out: Annotated[Path | None, typer.Option(help="Also write a page, an .html file.")] = None,
+    force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Say what labels tell: counts, families of Q and what a wrong one costs, agreement, mistakes, annotators."""
-    _check(file, out)
+    _check(file, out, force)
     names = None if classes is None else [name.strip() for name in classes.split(",")]
     if names is not None and (len(names) < 2 or len(set(names)) < len(names) or not all(names)):
         raise InputError("--classes", "at least two names, each once, separated by commas", repr(classes))
@@ -80,13 +81,12 @@ def import_labels(
     true_labels: Annotated[
         bool, typer.Option("--true-labels", help="Keep what Prodigy accepted, in a column true_label.")
     ] = False,
+    force: ForceOption = False,
 ) -> None:
     """Turn an annotation tool's export into a table: item, not_label, annotator, offered, time."""
-    check_target(out, "--out")
+    check_output(out, "--out", file, force=force)
     if out.suffix not in (".csv", ".parquet"):
         raise InputError("--out", "a .csv or .parquet file", out.name)
-    if out.exists() and file.exists() and out.samefile(file):
-        raise InputError("--out", "another file than the export", str(out))
     found = read_export(file, tool, item=item, control=control)
     labels = kept_labels(found.labels, true_labels)
     if not labels:
@@ -111,15 +111,13 @@ def _imported(labels: list[Label], out: Path) -> str:
     return f"{len(labels)} labels of {len(items)} items{by}, {len(classes)} classes: {out} (look: {look})"
 
 
-def _check(file: Path, out: Path | None) -> None:
+def _check(file: Path, out: Path | None, force: bool) -> None:
     """What can be wrong with a page to write, before anything is read."""
     if out is None:
         return
     if out.suffix not in (".html", ".htm"):
         raise InputError("--out", "an .html file", out.name)
-    check_target(out, "--out")
-    if out.exists() and file.exists() and out.samefile(file):
-        raise InputError("--out", "another file than the labels", str(out))
+    check_output(out, "--out", file, force=force)
 
 
 def _print(section: Section) -> None:

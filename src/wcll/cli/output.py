@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -18,6 +19,8 @@ from rich.text import Text
 from wcll.atomic import replacing
 from wcll.cli.messages import tell, visible
 from wcll.errors import InputError
+
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 
 
 class Screen(Console):

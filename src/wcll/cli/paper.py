@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wcll.atomic import check_target
+from wcll.atomic import check_output
 from wcll.checks import InputError, choice
 from wcll.cli.data import DataOption
 from wcll.cli.messages import tell
-from wcll.cli.output import console, grid, write_file
+from wcll.cli.output import ForceOption, console, grid, write_file
 from wcll.cli.suites import (
     UNFINISHED,
     Device,
@@ -50,6 +50,7 @@ from wcll.suites.settings import LARGEST
 
 STORE = Path("wcll-paper.sqlite")
 RESULTS = Path("results/paper")
+PAGE = Path("wcll-paper.html")
 #: What can be run, and what it is; "all" is all of it on MNIST, but the search and the other protocols.
 SUITES = {
     "table2": "One imbalanced class.",
@@ -274,15 +275,22 @@ app.command(
 @app.command("report")
 def report(
     results: Annotated[Path, typer.Option("--results", help="The folder of result files.")] = RESULTS,
-    out: Annotated[Path, typer.Option(help="A .html page, or the same as .md.")] = Path("wcll-paper.html"),
+    out: Annotated[Path, typer.Option(help="A .html page, or the same as .md.")] = PAGE,
+    force: ForceOption = False,
 ) -> None:
     """Make the report from result files: every published number beside ours, and a verdict on every claim."""
     choice("--out (ending)", out.suffix, (".html", ".md"))
-    check_target(out, "--out")
+    sources = [*results.glob("*.json")]
+    check_output(out, "--out", *sources, force=force, page_of="wcll paper report" if out == PAGE else "")
     found = read_reproduction(results)
     files = {out: render_report(found, out.suffix)}
     if out.suffix == ".md":  # which shows figures that are files
         files |= {out.parent / "figures" / name: text for name, text in figure_files(found).items()}
+        if (figures := out.parent / "figures").exists() and not figures.is_dir():
+            raise InputError("--out", "a folder for figures", f"{figures}, which is none")
+        for path in files:
+            if path.parent.exists():
+                check_output(path, "--out", *sources, force=force)
     for path, text in files.items():
         path.parent.mkdir(exist_ok=True)
         write_file(path, text)

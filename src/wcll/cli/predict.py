@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from wcll.atomic import check_target, replacing
+from wcll.atomic import check_output, replacing
 from wcll.checks import InputError
 from wcll.cli.messages import show
+from wcll.cli.output import ForceOption
 from wcll.cli.own_options import (
     DataArgument,
     ItemOption,
@@ -30,13 +31,12 @@ def predict(
     item: ItemOption = None,
     unknown: UnknownOption = "error",
     skip_bad: SkipOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Write the likeliest class of every sample, and how likely each class is."""
-    check_target(out, "--out")
+    check_output(out, "--out", model, data, force=force)
     if out.suffix != ".csv":
         raise InputError("--out", "a .csv file", out.name)
-    if out.exists() and data.is_file() and out.samefile(data):
-        raise InputError("--out", "another file than the data", str(out))
     own = OwnModel.load(model)
     reading = own.reading(labels=False, skip_bad=skip_bad)
     n, notes = 0, tuple[str, ...]()

@@ -13,7 +13,7 @@ import typer
 
 from wcll.atomic import check_target
 from wcll.cli.messages import tell
-from wcll.cli.output import byte_size, print_lines
+from wcll.cli.output import ForceOption, byte_size, print_lines
 from wcll.errors import InputError
 from wcll.results.exchange import ending, export, read_rows
 from wcll.results.packing import pack
@@ -59,13 +59,14 @@ def export_rows(
     store: OtherStore = None,
     where: Where = None,
     shard: Annotated[str | None, typer.Option(help="Several files of at most this size, such as 15MB.")] = None,
+    force: ForceOption = False,
 ) -> None:
     """Write runs to a file, or to several of a limited size."""
     ending(out)
     before, conditions = context.obj
     size = None if shard is None else byte_size("--shard", shard)
     with opened(store or before) as results:
-        count, paths = export(results, [*conditions, *(where or [])], out, shard=size)
+        count, paths = export(results, [*conditions, *(where or [])], out, shard=size, force=force)
         tell(f"{count} runs: {', '.join(map(str, paths)) or 'no file, as there are none'}")
 
 

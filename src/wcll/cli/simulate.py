@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from wcll.atomic import check_target, replacing
+from wcll.atomic import check_output, replacing
 from wcll.checks import InputError, IntArray, choice
 from wcll.cli.files import load_npy, read_labels
-from wcll.cli.output import console, grid
+from wcll.cli.output import ForceOption, console, grid
 from wcll.labels import (
     TRANSITIONS,
     LabelSummary,
@@ -27,6 +26,7 @@ from wcll.labels import (
     noisy_transition,
 )
 from wcll.memory import check_memory
+from wcll.results.csv_lines import csv_line
 
 MOST_CLASSES = 10_000  #: a matrix has this many rows and columns
 SEEDS = 2**63 - 1  #: the largest seed
@@ -57,13 +57,11 @@ def simulate(  # noqa: PLR0913  (a command's options)
         int | None, typer.Option(help="Samples of a majority class (default: all).", min=1, max=10**12)
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all draws.", min=0, max=SEEDS)] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Turn ordinary labels into complementary ones, and say what they tell of classes and priors."""
-    check_target(out, "--out")
-    if out.exists() and not force:
-        raise InputError("--out", "a new file", f"{out}, which exists", "add --force to replace it")
+    check_output(out, "--out", labels, Path(transition) if transition.endswith(".npy") else None, force=force)
     if out.suffix not in (".csv", ".npz"):
         raise InputError("--out", "a .csv or .npz file", out.name)
     if (minority is None) != (p is None):
@@ -72,8 +70,6 @@ def simulate(  # noqa: PLR0913  (a command's options)
         raise InputError("--n-majority", "--minority and --p beside it", "neither")
     if not 0 <= noise < 1:
         raise InputError("--noise", "a share from 0 to below 1", noise)
-    if out.exists() and labels.exists() and out.samefile(labels):
-        raise InputError("--out", "another file than the labels", str(out))
     classes, y = _classes(labels, column, n_labels)
     kept = np.arange(len(y))
     if minority is not None and p is not None:
@@ -147,9 +143,8 @@ def _write(path: Path, suffix: str, simulation: Simulation) -> None:
     else:  # several labels: separated by semicolons
         cells = [";".join(map(str, names[row])) for row in simulation.ybar]
     with path.open("w", newline="", encoding="utf-8") as text:
-        writer = csv.writer(text)
-        writer.writerow(["index", "ybar"])
-        writer.writerows(zip(simulation.kept.tolist(), cells, strict=True))
+        text.write(csv_line(["index", "ybar"]))
+        text.writelines(map(csv_line, zip(simulation.kept.tolist(), cells, strict=True)))
 
 
 def _print(simulation: Simulation, out: Path) -> None:

@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from wcll.atomic import check_output
 from wcll.checks import choice
 from wcll.cli.data import DataOption
 from wcll.cli.messages import show, tell
-from wcll.cli.output import byte_size, console, duration, grid, progress_bar, time_span, write_file
+from wcll.cli.output import ForceOption, byte_size, console, duration, grid, progress_bar, time_span, write_file
 from wcll.cli.stopping import begun
 from wcll.report.cells import Cell
 from wcll.report.formats import caption, to_csv, to_latex, to_markdown
@@ -102,8 +103,11 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="A .html page, or tables as .md, .tex or .csv; default: print.")
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Make tables and figures from the results of a suite; no training, no data."""
+    if out is not None:
+        check_output(out, "--out", store, suite_file(suite), force=force)
     wanted = load_suite(suite)
     seeds = range(trials or wanted.trials)
     asked = wanted.all_trials(seeds)
@@ -116,6 +120,11 @@ def report(
         return
     write_file(out, _formatted(wanted, rows, seeds, out, f"wcll run {suite}"))
     tell(f"{len(rows)} runs: {out}")
+
+
+def suite_file(suite: str) -> Path | None:
+    """Return the file of a suite; None for one of the package."""
+    return Path(suite) if Path(suite).is_file() else None
 
 
 def workers(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wcll.atomic import check_folder_target, replacing_folder
+from wcll.atomic import check_folder_target, check_outside_models, is_inside, replacing_folder
 from wcll.checks import InputError
 from wcll.cli.messages import tell
 from wcll.cli.output import console, duration, time_span
@@ -26,7 +26,7 @@ from wcll.cli.torchrun import company
 from wcll.datasets.arrays import read_array
 from wcll.estimator import BATCH_SIZE
 from wcll.owndata.card import card_of, features_in_words, markdown
-from wcll.owndata.folder import is_model_folder
+from wcll.owndata.folder import FILES, is_model_folder
 from wcll.owndata.learning import Learnt, Settings, check_settings, learn
 from wcll.owndata.sources import Reading, Roles, Samples, check_categories, check_no_truth, read_samples
 from wcll.owndata.standing import Streaming
@@ -101,7 +101,8 @@ def train(  # noqa: PLR0913  (a command's options)
     with company(device) as here:
         with here.agreeing():
             if here.speaks:
-                _check_out(out, force, resume)
+                matrix = None if transition is None or not transition.endswith(".npy") else Path(transition)
+                _check_out(out, force, resume, data, labels, matrix)
             pixels = None if size is None else _pixels(size)
             seconds = None if max_time is None else time_span("--max-time", max_time)
             told = None if transition is None else _transition(transition)
@@ -154,9 +155,13 @@ def _tell(learnt: Learnt, card: dict[str, Any], out: Path, as_json: bool) -> Non
         _print(card, out)
 
 
-def _check_out(out: Path, force: bool, resume: bool) -> None:
+def _check_out(out: Path, force: bool, resume: bool, *inputs: Path | None) -> None:
     check_folder_target(out, "--out")
+    check_outside_models(out, "--out")
     begun = Unfinished(Unfinished.beside(out))
+    if any(one is not None and (is_inside(one, out) or is_inside(one, begun.folder)) for one in inputs):
+        raise InputError("--out", "another folder than those that are read", str(out), "name another folder")
+    begun.check()
     if begun.there and not (force or resume):
         got, remedy = f"an unfinished one in {begun.folder.name}", "--resume goes on with it, --force starts anew"
         raise InputError("--out", "a new training", got, remedy)
@@ -214,7 +219,7 @@ def _plain(value: Any) -> str:
 
 def _write(out: Path, samples: Samples, learnt: Learnt, card: dict[str, Any]) -> None:
     """All files of the model at once, or none."""
-    with replacing_folder(out, "--out") as draft:
+    with replacing_folder(out, "--out", FILES) as draft:
         learnt.own.save(draft)
         rows = learnt.own.classifier.history_
         history = [csv_line(["epoch", "loss", "seconds"]), *(csv_line(row.values()) for row in rows)]

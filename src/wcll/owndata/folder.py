@@ -7,13 +7,14 @@ not show forgery, as whoever changes a file may write another digest.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from wcll import __version__
+from wcll.atomic import MODEL, PREPROCESSING
 from wcll.checks import InputError, choice, entry
 from wcll.estimator import ComplementaryClassifier
 from wcll.owndata.preprocessing import Preprocessing
@@ -21,9 +22,9 @@ from wcll.owndata.sources import Reading, Roles, Samples
 from wcll.reading import CHUNK, check_file, read_bytes
 
 FORMAT = "wcll-own-1"
-MODEL, PREPROCESSING = "model.safetensors", "preprocessing.json"
 FILES = (MODEL, PREPROCESSING, "card.json", "card.md", "history.csv", "page.html")
 MOST_JSON = 2**27  #: bytes
+BEGIN = b'{\n "format": "wcll-'  #: how a file begins that :func:`write_content` wrote
 KINDS = ("table", "arrays", "images")
 
 
@@ -82,10 +83,20 @@ class OwnModel:
         return found
 
 
-def is_model_folder(folder: Path) -> bool:
-    """Whether a folder holds nothing but what ``wcll train`` writes, and may be replaced by it."""
-    names = {path.name for path in folder.iterdir()}
-    return not names or (PREPROCESSING in names and names <= set(FILES))
+def is_model_folder(folder: Path, names: Collection[str] = FILES, content: str = PREPROCESSING) -> bool:
+    """Return whether a folder is empty or holds a model and nothing else, so that another may replace it.
+
+    All must be plain files of these ``names``, and ``content`` must begin as :func:`write_content` wrote it.
+    """
+    found = [*folder.iterdir()]
+    if any(path.name not in names or path.is_symlink() or not path.is_file() for path in found):
+        return False
+    return not found or (folder / content in found and _begins(folder / content))
+
+
+def _begins(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(BEGIN)) == BEGIN
 
 
 def file_digest(path: Path) -> str:

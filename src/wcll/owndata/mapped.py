@@ -22,7 +22,7 @@ from wcll.memory import in_words
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Reading, Roles, Samples, counts_of, images_stamp, read_manifest
 from wcll.owndata.standing import Standing, Streaming
-from wcll.owndata.unfinished import IMAGES
+from wcll.owndata.unfinished import IMAGES, own_files
 from wcll.training.feed import Feed, Mapped
 
 
@@ -101,10 +101,10 @@ def _mapped(decoding: Decoding, stamp: str, folder: Path) -> NDArray[np.uint8]:
     """All images as a file of NumPy's, named by what they were decoded from and to, mapped into memory."""
     shape = (len(decoding.paths), *(decoding.shape if decoding.colour else (1, *decoding.shape)))
     digest = blake2b(f"{stamp} {shape} {decoding.size}".encode(), digest_size=8).hexdigest()
-    path = folder / IMAGES.replace("*", digest)
+    path = folder / f"images-{digest}.npy"
     if not path.is_file():
         folder.mkdir(exist_ok=True)
-        for old in set(folder.glob(IMAGES)) - {path}:  # another process may decode the same beside this one
+        for old in set(own_files(folder, IMAGES)) - {path}:  # another process may decode the same beside this one
             old.unlink(missing_ok=True)
         try:
             _decode(decoding, shape, path)

@@ -22,13 +22,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from wcll import __version__
-from wcll.atomic import replacing_folder
+from wcll.atomic import MODEL, PIPELINE, replacing_folder
 from wcll.checks import InputError, InputTypeError, choice, entry
 from wcll.estimator import ComplementaryClassifier
-from wcll.owndata.folder import MODEL, check_model, file_digest, read_content, write_content
+from wcll.owndata.folder import check_model, file_digest, is_model_folder, read_content, write_content
 from wcll.owndata.transformers import REMEDY, among, written_settings
 
-FORMAT, CONTENT = "wcll-pipeline-1", "pipeline.json"
+FORMAT, CONTENT = "wcll-pipeline-1", PIPELINE
 FILES = {CONTENT, MODEL}
 SCALER = ("mean", "scale", "var")  #: what a scaler has learnt
 WORDS = ("passthrough", "drop")  #: that scikit-learn takes in place of a transformer
@@ -53,9 +53,10 @@ def save_pipeline(pipeline: Pipeline, folder: str | PathLike[str]) -> None:
     written_settings(pipeline, {"steps": lambda value: True})
     written = [[name, _checked(step)] for name, step in steps]
     target = Path(folder)
-    if target.is_dir() and not (names := {path.name for path in target.iterdir()}) <= FILES:
-        raise InputError("folder", "an empty one, or a saved pipeline", f"{target}, with {min(names - FILES)}")
-    with replacing_folder(target, "folder") as draft:
+    if target.is_dir() and not is_model_folder(target, FILES, CONTENT):
+        other = min({path.name for path in target.iterdir()} - FILES, default="files of others")
+        raise InputError("folder", "an empty one, or a saved pipeline", f"{target}, with {other}")
+    with replacing_folder(target, "folder", FILES) as draft:
         classifier.save(draft / MODEL)
         content = {"format": FORMAT, "wcll": __version__, "steps": written, "last": last}
         write_content(draft / CONTENT, {**content, "model": file_digest(draft / MODEL)})

@@ -6,6 +6,7 @@ killed while it still chooses starts anew, and chooses the same, as all of it fo
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -14,16 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from wcll.atomic import UNFINISHED
 from wcll.checks import InputError, entry
 from wcll.estimator import ComplementaryClassifier, FitEpoch
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
 from wcll.labels import Belief, EstimatedTransition
-from wcll.persistence import read_model, write_model
+from wcll.persistence import open_model, read_model, write_model
 
 EVERY = 5.0  #: seconds between two saves
 STATE = "state.safetensors"
-OWN = (STATE, f".{STATE}.*", "epoch-*.safetensors", ".epoch-*.safetensors.*")  #: what is written, and drafts of it
-IMAGES = "images-*.npy"  #: that were decoded for a training, by a digest of where they come from
+SAVED = r"(?:state|epoch-[0-9]+)\.safetensors"  #: names of what is saved
+IMAGES = r"images-[0-9a-f]{16}\.npy"  #: that were decoded for a training, by a digest of where they come from
 ESTIMATED = ("transition", "standard_error", "shares", "shares_error")  #: arrays of an estimate of Q
 
 Plain = dict[str, Any]
@@ -41,7 +43,23 @@ class Unfinished:
     @staticmethod
     def beside(out: Path) -> Path:
         """Where the files of a training lie whose model will be ``out``."""
-        return out.absolute().with_name(f"{out.absolute().name}.unfinished")
+        return out.absolute().with_name(f"{out.absolute().name}{UNFINISHED}")
+
+    def check(self) -> None:
+        """Fail if the folder is one of others: what is not of a training must not be replaced or deleted."""
+        if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
+            raise self._foreign("a file or a link")
+        there = [*self.folder.iterdir()] if self.folder.exists() else []
+        plain, named = own_files(self.folder, SAVED, IMAGES, drafts=True), _names(SAVED, IMAGES, drafts=True)
+        for path in there:
+            if named.fullmatch(path.name) and not (path in plain and _is_saved(path)):
+                raise self._foreign(f"one with a {path.name} that no training wrote")
+        if there and not plain:
+            raise self._foreign(f"one that holds {min(there).name}")
+
+    def _foreign(self, got: str) -> InputError:
+        expected = f"{self.folder.name} beside it to be a folder in which wcll train has saved a training, or not there"
+        return InputError("--out", expected, got, "move it away, or name another folder")
 
     def __call__(self, end: FitEpoch) -> None:
         """Save if it is time, and there is more to come."""
@@ -63,8 +81,8 @@ class Unfinished:
         header = {"key": self.key, "epoch": epoch, "total": self.total, "model": model.name}
         header |= {"chosen": _plain_q(taken), "estimate": _plain_estimate(getattr(taken, "estimate_", None))}
         write_model(self.folder / STATE, taken.state_, header)  # from now on it goes on from here
-        for old in self.folder.glob("epoch-*.safetensors"):
-            if old != model:
+        for old in own_files(self.folder, SAVED, drafts=True):
+            if old.name not in (STATE, model.name):
                 old.unlink(missing_ok=True)
 
     @property
@@ -74,9 +92,8 @@ class Unfinished:
 
     def clear(self, *, keep_images: bool = False) -> None:
         """Forget what was saved, and nothing else that may lie there; images that were decoded may be needed still."""
-        for name in OWN if keep_images else (*OWN, IMAGES, f".{IMAGES}.*"):
-            for path in self.folder.glob(name):
-                path.unlink(missing_ok=True)
+        for path in own_files(self.folder, *([SAVED] if keep_images else [SAVED, IMAGES]), drafts=True):
+            path.unlink(missing_ok=True)
         with suppress(OSError):  # not there, or others' files are in it
             self.folder.rmdir()
 
@@ -108,6 +125,30 @@ class Unfinished:
         if hasattr(model, "chosen_"):
             model.chosen_["max_epochs"] = self.total
         return model
+
+
+def own_files(folder: Path, *kinds: str, drafts: bool = False) -> list[Path]:
+    """Return the plain files of a folder, unless it is a link, with names of these kinds; ``drafts`` of them, too."""
+    names = _names(*kinds, drafts=drafts)
+    there = [*folder.iterdir()] if folder.is_dir() and not folder.is_symlink() else []
+    return [path for path in there if names.fullmatch(path.name) and path.is_file() and not path.is_symlink()]
+
+
+def _names(*kinds: str, drafts: bool) -> re.Pattern[str]:
+    """Names of these kinds, and with ``drafts`` those that files have until they are whole."""
+    some = "|".join(kinds)
+    return re.compile(rf"{some}|\.(?:{some})\.[a-z0-9_]{{8}}" if drafts else some)
+
+
+def _is_saved(path: Path) -> bool:
+    """Return whether a file of ours may be deleted by its name, or is a model that says that this package wrote it."""
+    if not re.fullmatch(SAVED, path.name):
+        return True
+    try:
+        with open_model(path):
+            return True
+    except InputError:
+        return False
 
 
 def _plain_q(taken: ComplementaryClassifier) -> Plain | None:

@@ -32,6 +32,6 @@ def trend_figure(trend: Trend) -> str:
     return loglog_figure(title[0].upper() + title[1:], [point.n for point in points], lines, band)
 
 
-def figure_name(trend: Trend) -> str:
-    """The file that a figure goes to."""
-    return f"bounds-{trend.kind}-{trend.labels}.svg"
+def figure_name(labels: str, kind: str) -> str:
+    """Return the name of the file for the figure of these labels and this kind of model."""
+    return f"bounds-{kind}-{labels}.svg"

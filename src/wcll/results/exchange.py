@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from wcll.atomic import check_target, replacing
+from wcll.atomic import check_output, check_target, replacing
 from wcll.errors import InputError
 from wcll.memory import check_memory
 from wcll.reading import read_bytes
@@ -35,13 +35,18 @@ def ending(path: Path) -> str:
     return max(found, key=len) if found else choice("file ending", path.suffix, ENDINGS)
 
 
-def export(store: Store, where: Sequence[str], path: Path, *, shard: int | None = None) -> tuple[int, list[Path]]:
+def export(
+    store: Store, where: Sequence[str], path: Path, *, shard: int | None = None, force: bool = False
+) -> tuple[int, list[Path]]:
     """Write runs to a file, or to files ``name-1``, ``name-2``, ... of at most ``shard`` bytes each.
 
-    Files are whole or not there at all. Returns how many runs there were, and the files.
+    Files are whole or not there at all; those that exist are replaced with ``force`` alone. Returns how many runs there
+    were, and the files.
     """
     kind = ending(path)
     check_target(path, "--out")
+    if shard is None:
+        check_output(path, "--out", store.path, force=force)
     if kind == ".parquet" and shard is not None:
         raise InputError("--shard", "a .json, .json.gz or .csv file", path.name)
     with store.reading():  # what is written meanwhile is in all of it or in nothing
@@ -52,6 +57,8 @@ def export(store: Store, where: Sequence[str], path: Path, *, shard: int | None 
             return _write(path, kind, text, text.items()), [path]
         sizes, items = list(_shards(text, shard)), text.items()
         paths = [path.with_name(f"{path.name.removesuffix(kind)}-{i}{kind}") for i in range(1, len(sizes) + 1)]
+        for target in paths:
+            check_output(target, "--out", store.path, force=force)
         for target, size in zip(paths, sizes, strict=True):
             _write(target, kind, text, islice(items, size))
         return sum(sizes), paths

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ EVERY = 120.0  #: seconds between two saves; what is shorter is never saved, unl
 KEPT = 14 * 86400.0  #: seconds after which nobody will go on with what was left
 LISTS = ("losses", "predicted", "scores")
 ENDING = ".safetensors"
+OWN = re.compile(r"[0-9a-f]{24}\.safetensors|\.[0-9a-f]{24}\.safetensors\.[a-z0-9_]{8}")  #: names of files and drafts
 
 
 class Checkpoints:
@@ -74,7 +76,8 @@ class Checkpoints:
         self._remove_folder()
 
     def _files(self) -> list[Path]:
-        return sorted(self.folder.glob(f"*{ENDING}*"))  # drafts of processes that were killed, too
+        there = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(path for path in there if OWN.fullmatch(path.name))  # drafts of processes that were killed, too
 
     def _remove_folder(self) -> None:
         with suppress(OSError):  # not there, or files of other trainings are in it
