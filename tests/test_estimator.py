@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
+from cases import CASES
 from wcll import ComplementaryClassifier, LabelWarning
 from wcll.checks import InputError, InputTypeError
 from wcll.evaluation import (
@@ -40,7 +41,7 @@ from wcll.labels import (
     to_mask,
     uniform_transition,
 )
-from wcll.losses import LOSSES
+from wcll.losses import LOSSES, LossSpec
 
 COMPLEMENTARY = [name for name, spec in LOSSES.items() if spec.labels == "complementary"]
 
@@ -1251,3 +1252,86 @@ def test_what_is_wrong_with_training_is_said(iris, stripes):
         ComplementaryClassifier("forward", training=3, max_epochs=1).fit(x, ybar)
     with pytest.raises(InputError, match="training, crop: expected fewer pixels than images have, 8"):
         ComplementaryClassifier("forward", model=SMALL_NETWORK, training={"crop": 9}).fit(stripes[0], stripes[2])
+
+
+# Losses that do not use sample weights
+
+
+def ignores(logits, targets):
+    return targets.named(logits.softmax(-1)).mean(-1)
+
+
+def noisy(logits, targets):
+    return ignores(logits, targets) + 0.1 * torch.rand(1)
+
+
+def uses(logits, targets):
+    return (targets.named(logits.softmax(-1)) * targets.sample_weight).mean(-1)
+
+
+def uses_a_little(logits, targets):
+    return ignores(logits, targets) + 0.01 * uses(logits, targets)
+
+
+REFUSED = r"sample_weight: expected None for a loss that does not use sample weights, got numbers from 1 to 2; multiply"
+
+
+@pytest.mark.parametrize("loss", [ignores, noisy])
+def test_weights_that_a_loss_does_not_use_are_refused(loss, iris):
+    """They would be ignored without a word."""
+    x, _, ybar = iris
+    weight = np.linspace(1, 2, 150)
+    with pytest.raises(InputError, match=REFUSED):
+        quick(loss).fit(x, ybar, sample_weight=weight)
+    with pytest.raises(InputError, match=REFUSED):
+        quick(loss).partial_fit(x, ybar, classes=[0, 1, 2], sample_weight=weight)
+    model = quick(loss, max_epochs=2).fit(x, ybar, sample_weight=np.full(150, 7.0))  # which is no weight
+    before = model.predict_proba(x)
+    with pytest.raises(InputError, match=REFUSED):
+        model.fit(x, ybar, sample_weight=weight)
+    np.testing.assert_array_equal(model.predict_proba(x), before)
+
+
+@pytest.mark.parametrize("loss", [uses, uses_a_little])
+def test_weights_that_a_loss_uses_are_taken(loss, iris):
+    x, _, ybar = iris
+    plain = quick(loss, max_epochs=5).fit(x, ybar).predict_proba(x)
+    weighted = quick(loss, max_epochs=5).fit(x, ybar, sample_weight=np.where(ybar == 0, 3.0, 1.0)).predict_proba(x)
+    assert np.abs(weighted - plain).max() > 1e-4
+
+
+def test_a_registered_loss_of_a_user_is_asked_too(iris, monkeypatch):
+    """Where it takes one label a sample, several are pairs with weights."""
+    x, y, ybar = iris
+
+    def ignoring(logits, ybar):
+        return ybar.named(logits.softmax(-1)).mean(-1)
+
+    spec = LossSpec("ignoring", ignoring, "", "", "")
+    monkeypatch.setitem(LOSSES._items, "ignoring", spec)
+    with pytest.raises(InputError, match=REFUSED):
+        quick("ignoring").fit(x, ybar, sample_weight=np.linspace(1, 2, 150))
+    sets = np.eye(3, dtype=bool)[ybar]
+    sets[0] = np.arange(3) != y[0]
+    with pytest.raises(
+        InputError, match="y: expected one label per sample for a loss that does not use sample weights"
+    ):
+        quick("ignoring", classes=[0, 1, 2]).fit(x, sets)
+
+
+@pytest.mark.filterwarnings("ignore::wcll.LabelWarning")  # of 40 classes, some may never be a label
+@pytest.mark.parametrize("k", [2, 3, 60])
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in COMPLEMENTARY], ids=lambda case: case.id)
+def test_no_registered_loss_is_refused_for_weights(case, k):
+    """Whatever its options; with few classes and many, one label or several."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(200, 4)), np.arange(200) % k
+    ybar = make_complementary(y, n_classes=k, random_state=0)
+    sets = make_complementary(y, n_classes=k, n_labels="random", random_state=0)
+    options = {"max_epochs": 1, "classes": range(k), "weights": "auto" if "weight" in case.context else None}
+    if case.name in ("wcll", "wcll-penalty", "wcll-adaptive"):
+        options["weights"] = "auto"
+    for labels in (ybar, sets):
+        for dtype in ("float32", "float64"):
+            model = quick({"name": case.name, **case.options}, dtype=dtype, **options)
+            assert model.fit(x, labels, sample_weight=np.linspace(1, 2, 200)).n_iter_ == 1

@@ -108,6 +108,20 @@ AT_ONCE = 4096  #: training samples whose probabilities are added up together
 PAPER: dict[str, Any] = {"model": "linear", "lr": 5e-4, "max_epochs": 100, "weight_decay": 1e-4, "warm_up": 0}
 
 
+def _check_uses_weights(loss: RunLoss, like: torch.Tensor, samples: Samples, *, given: Any) -> None:
+    """Fail if weights, ``given`` or those of several labels of a sample, would have no effect."""
+    if loss.uses_sample_weights(like, sets=samples.labels.mask is not None):
+        return
+    what, remedy = (
+        "a loss that does not use sample weights",
+        "multiply the loss of each sample by targets.sample_weight",
+    )
+    if given is None:
+        raise InputError("y", f"one label per sample for {what}", "several, which are pairs with weights", remedy)
+    got = f"numbers from {samples.weight.min():g} to {samples.weight.max():g}"
+    raise InputError("sample_weight", f"None for {what}", got, remedy)
+
+
 def _copied(module: torch.nn.Module) -> torch.nn.Module:
     """A copy, or the module itself if it holds what cannot be copied, such as outputs of its last step."""
     try:
@@ -318,7 +332,8 @@ class ComplementaryClassifier(KeptClassifier):
         y : complementary labels
             Names or integers of shape (n,); or lists of several a sample; or a mask of shape (n, k) of "not these".
         sample_weight : array of shape (n,), optional
-            An integer weight equals repetition; the scale does not matter.
+            An integer weight equals repetition; the scale does not matter. Weights that differ are refused for a loss
+            that does not use them, as a function of your own may not.
         groups : array of shape (n,), optional
             For ``loss="auto"``: samples of one group, such as images of one patient, are on one side of every split.
 
@@ -499,6 +514,8 @@ class ComplementaryClassifier(KeptClassifier):
         own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
         with torch_threads(1 if training.family.small else None) as threads:
             group = new._run_group(samples, spec, options, training.dtype)
+            if np.ptp(samples.weight) > 0:
+                _check_uses_weights(group.losses[0], training.like, samples, given=sample_weight)
             if stream is not None and training.feed is not None:
                 group = group.streamed(training.feed, len(stream.x) / stream.n)
             engine = make_engine([group], training, plain=own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from math import log
 from typing import Any
 
 import torch
@@ -14,12 +15,16 @@ from wcll.checks import InputError
 from wcll.losses import Context, LossSpec, Targets
 from wcll.losses.forward import BALANCE
 from wcll.models import Family, ModelChoice, RunStack, build_model, family_of
+from wcll.models.turns import Turns
 from wcll.training.feed import Feed
 from wcll.training.recipe import PLAIN, Recipe
 from wcll.training.standard import Standard
 
 Loss = Callable[[Tensor, Targets], Tensor]
 Gradient = Callable[[Tensor, Tensor, Targets], Tensor]
+
+TRIED, TRIES = 12, 3  #: samples, and draws of their logits, by which a loss shows whether it uses sample weights
+SAME = 1e-5  #: the relative difference of two losses that is only rounding
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,32 @@ class RunLoss:
     def gradient(self, context: Context) -> Gradient:
         """Its gradient as a function of logits, their softmax, and targets."""
         return self.spec.bind_gradient(context, **dict(self.options))
+
+    def uses_sample_weights(self, like: Tensor, *, sets: bool) -> bool:
+        """Return whether the loss of made-up samples depends on their weights; ``sets``: labels come as sets.
+
+        A loss that fails on them is taken to use weights: training will show what is wrong with it.
+        """
+        loss, k = self.value(self.context), like.shape[-1]
+        rows = torch.arange(TRIED, device=like.device)
+        labels = rows % 2  # few classes: a mean over a class of one sample does not depend on its weight
+        ybar = labels.unsqueeze(-1) == torch.arange(k, device=like.device) if sets else labels
+        weights = (torch.ones(TRIED), torch.linspace(0.5, 1.5, TRIED))
+        targets = [Targets.of(ybar, k, weight.to(like)) for weight in weights]
+        try:
+            for seed in range(TRIES):
+                draw = torch.randn(1, TRIED, k, generator=torch.Generator().manual_seed(seed))
+                draw[..., :2] += log(k) + 1  # else the losses of samples are nearly equal where classes are many
+                found = []
+                for some in targets:
+                    with Turns(seed, like.device).turn(), torch.no_grad():  # the loss may draw, too
+                        found.append(loss(draw.to(like), some))
+                equal, weighted = found
+                if not bool(torch.isclose(equal, weighted, rtol=SAME, atol=0).all()):
+                    return True
+        except Exception:
+            return True
+        return False
 
 
 @dataclass(frozen=True)
