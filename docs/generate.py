@@ -4,8 +4,8 @@
 
 The demonstration's figures are those of ``docs/demo.json``, which ``wcll demo --json > docs/demo.json`` makes; the
 paper's come from ``results/paper``, which ``wcll paper all`` and ``wcll paper search`` make with ``--results``.
-Those of the bounds come from ``results/bounds*.json``: ``wcll bound simulate --out results/bounds.json``,
-``wcll bound counterexample --out results/bounds-counterexample.json`` and
+Those of the bounds come from ``results/bounds*.json``: ``wcll bound simulate --force --out results/bounds.json``,
+``wcll bound counterexample --force --out results/bounds-counterexample.json`` and
 ``wcll bound --suite table2 --json > results/bounds-table2.json``.
 
 Those beyond the paper come from ``results/beyond``, which ``wcll paper beyond`` makes with ``--results``; of real

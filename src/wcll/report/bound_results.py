@@ -90,4 +90,4 @@ def _read(path: Path) -> Any:
     except ValueError as error:  # no JSON, or no text
         if isinstance(error, InputError):
             raise
-        raise InputError(str(path), "a result file of JSON", str(error), remedy) from None
+        raise InputError(str(path), "a result file of JSON", str(error), f"{remedy} --force") from None
