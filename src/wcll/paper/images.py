@@ -27,11 +27,11 @@ class Stage:
 
 
 def stages(suites: Sequence[Suite]) -> Iterator[Stage]:
-    """Every cell of all suites once at one rate, then at the next one, before any cell gets a second trial.
+    """Yield one trial of every cell at one learning rate, then at the next, before any cell gets a second trial.
 
-    Settings that the paper announces, but prints nothing of, come after those that it prints.
+    All trials of settings with published numbers come before settings that the paper announces, but does not print.
     """
-    for seed, printed in product(range(max((suite.trials for suite in suites), default=0)), (True, False)):
+    for printed, seed in product((True, False), range(max((suite.trials for suite in suites), default=0))):
         cells = {
             suite.name: [suite.candidates(*cell, seed) for cell in product(_columns(suite, printed), suite.rows)]
             for suite in suites
