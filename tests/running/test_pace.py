@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from math import inf
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from wcll.cli.app import run
 from wcll.cli.stopping import begin, begun
 from wcll.cli.suites import end_of
 from wcll.results import Store
-from wcll.running import pace
+from wcll.running import execute, pace
 from wcll.running.pace import Measured, Pace, Stopwatch
 from wcll.running.plan import Job, as_begun, in_step
 from wcll.running.train import _Recorder
@@ -41,7 +42,7 @@ def folder(tmp_path, monkeypatch):
 
 
 class Clock:
-    """A clock that every epoch of training sets forward; it keeps which epoch of which runs that was."""
+    """A clock that every epoch of a run sets forward; it keeps which epoch of which runs that was."""
 
     def __init__(self, monkeypatch, seconds=1.0):
         self.now, self.seconds, self.epochs = 1000.0, seconds, []
@@ -49,8 +50,8 @@ class Clock:
 
         def after(recorder, engine):
             recorded(recorder, engine)
-            self.now += self.seconds
             group = engine.groups[recorder.index]
+            self.now += self.seconds * len(group.rates)
             self.epochs.append((group.seed, *(loss.spec.name for loss in group.losses), engine.epoch))
 
         monkeypatch.setattr(_Recorder, "__call__", after)
@@ -252,15 +253,57 @@ def test_epochs_that_nobody_looks_at_count_as_what_they_take(clock):
 
 def test_the_last_bundles_are_as_large_as_the_time_allows(clock):
     (job, *_), ends = networks(1, 1), Pace(end=1000.0 + 100.0)
-    ends.note(job, Measured(runs=16, first=20.0, epoch=16 * 0.05))  # five seconds a run
+    ends.note(job, Measured(runs=16, first=20.0, epoch=16 * 0.05))  # five seconds a run, and a quarter more if alone
     found = []
     for now in (0.0, 40.0, 60.0, 70.0, 75.0):
         clock[0] = 1000.0 + now
-        found.append((ends.most(job), ends.time_for(job)))
-    assert found == [(12, True), (7, True), (3, True), (1, True), (1, True)]
-    clock[0] += 10.0  # an epoch, and its preparation, would not end in time
-    assert not ends.time_for(job)
+        assert not ends.over
+        found.append(sum(map(len, islice(in_step(networks(20, 1), CUDA, ends.most, ends.fitting), 1))))
+    assert found == [12, 6, 2, 1, 0]
     assert ends.over
+
+
+def planned_as_on_a_gpu(monkeypatch):
+    """The CPU trains what a GPU would be given at once."""
+    monkeypatch.setattr(execute, "in_step", lambda jobs, device, *more: in_step(jobs, CUDA, *more))
+
+
+def test_a_group_of_networks_is_cut_to_the_time_left(folder, monkeypatch, capsys):
+    """A run takes five seconds: after twelve there is time for four of the next twelve, and nothing is half done."""
+    Path("small.toml").write_text(NETWORK.replace("[1e-2]", "[1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3]"))
+    planned_as_on_a_gpu(monkeypatch)
+    Clock(monkeypatch)
+    assert run(command("s.sqlite", "--max-time", "85s")) == 3
+    assert "out of time: 16 of 24 runs are in s.sqlite, 8 are left" in capsys.readouterr().err
+    assert not (folder / "s.sqlite.checkpoints").exists()
+    assert run(command("s.sqlite", "--max-time", "21s")) == 3  # nothing is measured yet: what is begun is kept
+    assert "out of time: 18 of 24 runs are in s.sqlite, 6 are left" in capsys.readouterr().err
+    assert (folder / "s.sqlite.checkpoints").exists()
+    assert run(command("s.sqlite")) == 0
+    assert run(command("whole.sqlite")) == 0
+    assert table("s.sqlite") == table("whole.sqlite")
+
+
+def images_of_digits(monkeypatch, *options):
+    """Run the queue of image trials, of one setting: four networks at one learning rate, then at another."""
+    text = SMALL.replace('[[columns]]\ntitle = "linear"\nmodel = "linear"\n', "").replace("epochs = 12", "epochs = 5")
+    text = text.replace("n_majority = 60", "n_majority = 20").replace("float64", "float32")
+    text = text.replace('name = "mlp", hidden = 16, dropout = 0.2', 'name = "cnn9", width = 2')
+    spec = 'metrics = ["accuracy", "balanced_accuracy", "minority_recall"]\nselect = "label-free"\n'
+    tables = "".join(f'[[tables]]\ntitle = "{title}"\n{spec}' for title in ("paper", "fair"))
+    Path("small.toml").write_text(text.split("[[tables]]")[0] + tables)
+    monkeypatch.setattr("wcll.cli.paper.load_suite", lambda name: load_suite("small.toml"))
+    monkeypatch.setattr("wcll.cli.paper.IMAGES", ())
+    return run(["paper", "images", "--trials", "1", "--processes", "1", "--store", "s.sqlite", *options])
+
+
+def test_the_queue_cuts_a_group_by_what_the_stage_before_took(folder, monkeypatch, capsys):
+    planned_as_on_a_gpu(monkeypatch)
+    Clock(monkeypatch, seconds=100.0)
+    assert images_of_digits(monkeypatch, "--max-time", "3502s") == 3  # four runs take 2000 seconds
+    assert "out of time: 2 of 4 runs are in s.sqlite, 2 are left" in capsys.readouterr().err
+    assert not (folder / "s.sqlite.checkpoints").exists()
+    assert images_of_digits(monkeypatch) == 0
 
 
 def test_only_what_needs_it_is_timed():

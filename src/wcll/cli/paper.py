@@ -43,7 +43,7 @@ from wcll.paper.published import show_name
 from wcll.paper.reproduction import read_reproduction
 from wcll.paper.result_files import keys_of, make_part, write_part
 from wcll.results import Row
-from wcll.running.pace import now
+from wcll.running.pace import Pace, now
 from wcll.running.processes import MOST_WORKERS
 from wcll.suites import Suite, Trial, load_suite
 from wcll.suites.settings import LARGEST
@@ -151,7 +151,7 @@ def _command(action: Action, *, tables: bool = True) -> Callable[..., None]:
             _check_folder(results)
             if epochs is not None:
                 raise InputError("--epochs", "none with --results", epochs, "result files are of the paper's epochs")
-        work = Work(store, data, workers(device, 1, processes, memory), dry_run, end=end_of(max_time))
+        work = Work(store, data, workers(device, 1, processes, memory), dry_run, pace=Pace(end_of(max_time)))
         action(Asked(trials, only, epochs, results, protocol), work)
 
     return command
@@ -197,7 +197,7 @@ def _run_stages(name: str, suites: Sequence[Suite], todo: Iterable[Stage], asked
     for stage in todo:
         if not (wanted := growing.missing(stage)):
             continue
-        if begun and work.end - now() < STAGE:
+        if begun and work.pace.end - now() < STAGE:
             tell("out of time: the same command goes on from here")
             over = True
             break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +22,7 @@ from wcll.report.formats import caption, to_csv, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import Table, build_table
 from wcll.results import Row, Store
+from wcll.running.pace import Pace
 from wcll.running.plan import TOGETHER
 from wcll.running.processes import MOST_WORKERS, Workers
 from wcll.running.run import STORE, Forecast, OutOfTimeError, Runs
@@ -63,7 +64,7 @@ class Work:
     workers: Workers
     dry_run: bool
     together: int = TOGETHER
-    end: float = inf  #: the moment at which training has to be over
+    pace: Pace = field(default_factory=Pace)  #: when training has to be over, and how fast it was so far
 
 
 def run(  # noqa: PLR0913 - one argument an option
@@ -87,11 +88,11 @@ def run(  # noqa: PLR0913 - one argument an option
     ] = None,
 ) -> None:
     """Run what is missing of a suite, and print its tables. A stopped run goes on where it was."""
-    end = end_of(max_time)
+    pace = Pace(end_of(max_time))
     wanted = load_suite(suite)
     seeds = range(trials or wanted.trials)
     who = workers(device, threads, processes, memory, runner, address)
-    work = Work(store, data, who, dry_run, together, end)
+    work = Work(store, data, who, dry_run, together, pace)
     if rows := train_missing(wanted.title, list(wanted.all_trials(seeds)), work):
         print_tables(wanted, rows, seeds)
 
@@ -158,7 +159,7 @@ def train_missing(title: str, trials: Sequence[Trial], work: Work) -> dict[str, 
 
 def train_until(title: str, trials: Sequence[Trial], work: Work) -> tuple[dict[str, Row], bool]:
     """The same; whether time was over before all were trained is said beside the rows that there are."""
-    runs = Runs(trials, work.store, work.workers, work.data, work.together, work.end)
+    runs = Runs(trials, work.store, work.workers, work.data, work.together, work.pace)
     if work.dry_run:
         _print_forecast(title, runs.forecast(), work.store)
         return {}, False

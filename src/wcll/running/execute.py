@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
-from math import inf
 
 import torch
 
@@ -81,7 +80,7 @@ def run_jobs(
         if first.auto:  # nothing of it is kept on the way: minutes of images start anew
             recordings = [choose_and_train(job.first, view, device) for job, view in seen]
             took = time.perf_counter() - start
-            pace.note(first, Measured(runs, took, took))
+            pace.note(first, Measured(runs, took, took / first.first.epochs))
             progress(sum(job.epochs for job, _ in together))
         else:
             how = partial(train, plain=plain, saves=saves, planned=pace.planned(first))
@@ -148,16 +147,16 @@ def execute(
     memory: int | None = None,
     progress: Callable[[float, int], None] = lambda done, total: None,
     say: Callable[[str], None] = lambda text: None,
-    end: float = inf,
+    pace: Pace | None = None,
 ) -> None:
     """Run what the store does not have yet; ``progress`` is told how many epochs of runs are done, and of how many.
 
-    What is not done in time for the moment ``end`` is left in checkpoints, from which the next call goes on.
+    What is not done before the end of ``pace`` is left in checkpoints, from which the next call goes on.
 
     A job that another living process, or thread, has claimed is left to it; at the end this waits for such jobs, and
     takes them over if their owner dies. A job that fails does not keep the others from being run; its error comes last.
     """
-    waiting, pace = unfinished(jobs, store), Pace(end)
+    waiting, pace = unfinished(jobs, store), pace or Pace()
     pace.expect(waiting)
     total = sum(job.epochs for job in waiting)
     worker = _Worker(store, tasks, device, memory, pace, lambda done: progress(done, total))
@@ -235,7 +234,7 @@ def _handed_out(
 ) -> Iterator[list[Job]]:
     """Jobs that train together, as long as there is time: what was begun first, and as it was."""
     begun, others = as_begun(waiting, checkpoints.begun())
-    for together in chain(begun, in_step(others, device, pace.most)):
+    for together in chain(begun, in_step(others, device, pace.most, pace.fitting)):
         if not pace.time_for(together[0]):
             return
         yield together

@@ -14,6 +14,7 @@ import torch
 from wcll.running.plan import RUNS_IN_STEP, Job
 
 UNWRITTEN = 60.0  #: seconds of a GPU's work that may be lost, about
+ALONE = 1.25  #: a network by itself takes a GPU so much longer than one of many (2.12 and 1.70 ms a step, an H200)
 RESERVE, WRITTEN = 2.0, 1e8  #: seconds that are kept for the end, and bytes that are saved in a second
 
 
@@ -30,6 +31,11 @@ class Measured:
     first: float  #: until the first epoch was over, all preparation included
     epoch: float  #: of a later one, on average: not all are looked at
 
+    @property
+    def each(self) -> float:
+        """Seconds of an epoch of one run."""
+        return max(self.epoch / self.runs, 1e-9)
+
 
 class Pace:
     """The times that training has taken so far, by the kind of job, and the moment at which it has to be over."""
@@ -38,7 +44,7 @@ class Pace:
         self.end = end
         self.over = False  #: whether something was left for lack of time
         self._begun = False
-        self._measured: dict[object, Measured] = {}
+        self._measured: dict[object, dict[object, Measured]] = {}  #: by the kind of job, and by what trained together
         self._planned: Counter[object] = Counter()
 
     @property
@@ -58,19 +64,37 @@ class Pace:
     def note(self, job: Job, measured: Measured) -> None:
         """Remember what jobs such as this one take."""
         self._begun = True
-        self._measured[job.kind] = measured
+        self._measured.setdefault(job.kind, {})[job.keys] = measured
 
     def most(self, job: Job) -> int:
-        """How many such runs a GPU may train in step: what they do is written within a minute, and before the end."""
-        if (one := self._measured.get(job.kind)) is None:
+        """Return how many such runs a GPU may train in step, so that what they do is written within a minute."""
+        if (one := self._latest(job)) is None:
             return RUNS_IN_STEP
-        each = max(one.epoch * job.first.epochs / one.runs, 1e-9)
-        seconds = min(UNWRITTEN, self.left - one.first)
-        return RUNS_IN_STEP if each * RUNS_IN_STEP <= seconds else max(int(seconds / each), 1)
+        return min(max(int(UNWRITTEN / (one.each * job.first.epochs)), 1), RUNS_IN_STEP)
+
+    def fitting(self, job: Job) -> int:
+        """Return how many such runs of networks for images a GPU can finish in time; time is over if it is none.
+
+        The slowest runs of their kind are the measure, or the slowest of all if none of their kind was trained. If
+        nothing was trained yet, any number may begin.
+        """
+        alike = [self._measured[job.kind]] if job.kind in self._measured else self._measured.values()
+        some = [one for kind in alike for one in kind.values()]
+        if not some or self.end == inf:
+            return RUNS_IN_STEP
+        first = (self._latest(job) or max(some, key=lambda one: one.first)).first
+        each = ALONE * max(one.each for one in some) * job.first.epochs
+        fit = max(int((self.left - first) / each), 0)
+        self.over = self.over or not fit
+        return fit
+
+    def _latest(self, job: Job) -> Measured | None:
+        """Return what was measured last of such jobs."""
+        return next(reversed(self._measured.get(job.kind, {}).values()), None)
 
     def time_for(self, job: Job) -> bool:
         """Whether an epoch of a job would end in time; there is always time for the first, so that any call goes on."""
-        one = self._measured.get(job.kind)
+        one = self._latest(job)
         if self._begun and self.left < (0.0 if one is None else one.first):
             self.over = True
         return not self.over

@@ -91,12 +91,16 @@ def plan(trials: Sequence[Trial], *, together: int) -> list[Job]:
 
 
 def in_step(
-    jobs: Sequence[Job], device: torch.device, most: Callable[[Job], int] = lambda job: RUNS_IN_STEP
+    jobs: Sequence[Job],
+    device: torch.device,
+    most: Callable[[Job], int] = lambda job: RUNS_IN_STEP,
+    fitting: Callable[[Job], int] = lambda job: RUNS_IN_STEP,
 ) -> Iterator[list[Job]]:
-    """Jobs to be handed out at once: one on a CPU; on a GPU, which has room for more, those that may be alike.
+    """Yield jobs to be trained at once: one on a CPU; on a GPU, which has room for more, those that may be alike.
 
-    What is handed out is written together. Networks for images take a GPU long: ``most`` is asked before each time how
-    many such runs there may be; one job of at most 16 runs is the least.
+    What is yielded together is written together. Networks for images take a GPU long. Before each time ``most`` is
+    asked how many such runs are wanted, where one job of at most 16 runs is the least, and ``fitting`` how many there
+    is time for, to which a job is cut. If there is time for none, nothing more is yielded.
     """
     if device.type != "cuda":
         yield from ([job] for job in jobs)
@@ -107,9 +111,14 @@ def in_step(
         kinds.setdefault(job.kind, deque()).extend(job.cut(RUNS_IN_STEP) if job.image else [job])
     for same in kinds.values():
         while same:
-            room = most(same[0]) if same[0].image else sum(len(job.trials) for job in same)
-            together = [same.popleft()]
-            room -= len(together[0].trials)
+            room, first = sum(len(job.trials) for job in same), same.popleft()
+            if first.image:
+                if not (fit := fitting(first)):
+                    return
+                room, (first, *rest) = min(most(first), fit), first.cut(fit)
+                same.extendleft(reversed(rest))
+            together = [first]
+            room -= len(first.trials)
             while same and len(together) < JOBS_IN_STEP and len(same[0].trials) <= room:
                 room -= len(same[0].trials)
                 together.append(same.popleft())

@@ -23,6 +23,7 @@ from wcll.checks import InputError, choice, extra, whole
 from wcll.results.store import Store
 from wcll.running.execute import Load, Tasks, execute, unfinished
 from wcll.running.memory import available
+from wcll.running.pace import Pace
 from wcll.running.plan import Job
 from wcll.training import dtype_and_device
 
@@ -199,7 +200,7 @@ def _work(
 
     try:
         with Store(path) as store:
-            execute(jobs, store, Tasks(load), torch.device("cpu"), memory=memory, progress=count, end=end)
+            execute(jobs, store, Tasks(load), torch.device("cpu"), memory=memory, progress=count, pace=Pace(end))
     except InputError as error:
         return error
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from numbers import Integral
@@ -20,7 +20,7 @@ from wcll.results.store import STORE as STORE
 from wcll.running.estimate import Cost, estimate
 from wcll.running.execute import Load, Tasks, check_jobs, unfinished
 from wcll.running.memory import available, need_of
-from wcll.running.pace import now
+from wcll.running.pace import Pace, now
 from wcll.running.plan import TOGETHER, Job, plan
 from wcll.running.processes import Progress, Say, Workers
 from wcll.running.runners import BY_NAME, Fill, Orders
@@ -132,7 +132,7 @@ def run(  # noqa: PLR0913 - one argument an option of the command
             workers=Workers.of(device, threads, processes, memory, runner, address),
             data=None if data is None else Path(data),
             together=TOGETHER if together is None else whole("together", together),
-            end=end,
+            pace=Pace(end),
         )
         try:
             return runs.train(wanted.title, progress or silent, say or silent)
@@ -171,7 +171,7 @@ class Runs:
     workers: Workers
     data: Path | None = None
     together: int = TOGETHER
-    end: float = inf  #: the moment at which training has to be over
+    pace: Pace = field(default_factory=Pace)  #: when training has to be over, and how fast earlier training was
 
     def train(self, title: str, progress: Progress = silent, say: Say = silent) -> dict[str, Row]:
         """Train what the store lacks; returns the rows of all trials by key, or fails if time does not suffice."""
@@ -182,7 +182,7 @@ class Runs:
             if left:  # before the store is made: data that cannot be used leave nothing behind
                 check_jobs(left, tasks, self.workers.device)
             who = self._that_fit(left, tasks, say) if left else self.workers
-            orders = Orders(jobs, who, tasks, self._load, self.data, self.end, progress, say)
+            orders = Orders(jobs, who, tasks, self._load, self.data, self.pace, progress, say)
             with BY_NAME[who.runner](orders) if left else nullcontext() as fill, self._open() as store:
                 if fill:
                     done = len(keys) - sum(len(job.keys) for job in left)
@@ -198,7 +198,7 @@ class Runs:
         if damage := store.damage():
             say(damage)
         gone = len(keys) - len(store.finished(keys))
-        if gone and self.end < inf:
+        if gone and self.pace.end < inf:
             done = f"{len(keys) - gone} of {len(keys)} runs are in {store.path}, {gone} are left"
             say(f"out of time: {done}; the same command goes on from there")
             raise OutOfTimeError(rows)

@@ -16,6 +16,7 @@ from wcll.results.store import Store
 from wcll.running.cluster import Cluster, Writer, agreed
 from wcll.running.dask_cluster import dask_cluster
 from wcll.running.execute import Load, Tasks, execute
+from wcll.running.pace import Pace
 from wcll.running.plan import Job
 from wcll.running.processes import Progress, Say, Workers, execute_in_processes
 from wcll.running.ray_cluster import ray_cluster
@@ -30,7 +31,7 @@ class Orders:
     tasks: Tasks  #: of this process
     load: Load
     data: Path | None
-    end: float
+    pace: Pace
     progress: Progress
     say: Say
 
@@ -46,9 +47,9 @@ def local(orders: Orders) -> Iterator[Fill]:
 
     def fill(store: Store) -> None:
         if who.processes > 1:
-            execute_in_processes(orders.jobs, store.path, orders.load, who, orders.progress, orders.end)
+            execute_in_processes(orders.jobs, store.path, orders.load, who, orders.progress, orders.pace.end)
         else:
-            limited = partial(execute, memory=who.memory, end=orders.end)
+            limited = partial(execute, memory=who.memory, pace=orders.pace)
             limited(orders.jobs, store, orders.tasks, who.device, progress=orders.progress, say=orders.say)
 
     yield fill
@@ -61,7 +62,7 @@ def on_cluster(connect: Callable[[Workers], AbstractContextManager[Cluster]], or
         terms = agreed(cluster, orders.jobs, orders.workers, orders.data)
 
         def fill(store: Store) -> None:
-            Writer(cluster, terms, store, orders.progress, orders.end).execute(orders.jobs, orders.say)
+            Writer(cluster, terms, store, orders.progress, orders.pace.end).execute(orders.jobs, orders.say)
 
         yield fill
 
