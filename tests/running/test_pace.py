@@ -17,7 +17,7 @@ from wcll.cli.app import run
 from wcll.cli.stopping import begin, begun
 from wcll.cli.suites import end_of
 from wcll.results import Store
-from wcll.running import execute, pace
+from wcll.running import estimate, execute, pace
 from wcll.running.pace import Measured, Pace, Stopwatch
 from wcll.running.plan import Job, as_begun, in_step
 from wcll.running.train import _Recorder
@@ -57,6 +57,7 @@ class Clock:
         monkeypatch.setattr(_Recorder, "__call__", after)
         monkeypatch.setattr(pace, "now", lambda: self.now)
         monkeypatch.setattr("wcll.running.run.now", lambda: self.now)
+        monkeypatch.setattr("wcll.cli.paper.now", lambda: self.now)
         monkeypatch.setattr("wcll.cli.suites.begun", lambda: self.now)
 
 
@@ -304,6 +305,33 @@ def test_the_queue_cuts_a_group_by_what_the_stage_before_took(folder, monkeypatc
     assert "out of time: 2 of 4 runs are in s.sqlite, 2 are left" in capsys.readouterr().err
     assert not (folder / "s.sqlite.checkpoints").exists()
     assert images_of_digits(monkeypatch) == 0
+
+
+def test_the_queue_counts_what_the_store_holds(folder, monkeypatch, capsys):
+    """Also of runs that are in result files by now."""
+    Clock(monkeypatch, seconds=100.0)
+    assert images_of_digits(monkeypatch, "--results", "parts", "--max-time", "3602s") == 3
+    assert "out of time: 3 of 4 runs are in s.sqlite, 1 are left" in capsys.readouterr().err
+    assert images_of_digits(monkeypatch, "--results", "parts", "--dry-run") == 0
+    assert "4 runs, 3 of them in s.sqlite, 1 left" in capsys.readouterr().out
+    assert images_of_digits(monkeypatch, "--results", "parts") == 0
+    assert "4 runs, 3 of them in s.sqlite" in capsys.readouterr().err
+    assert images_of_digits(monkeypatch, "--results", "parts") == 0
+    assert "runs" not in capsys.readouterr().err
+
+
+def test_a_dry_run_of_the_queue_measures_a_network_once(folder, monkeypatch, capsys):
+    """On a CPU that takes seconds, and the queue has many stages and settings of one network."""
+    measured, train = [], estimate.train
+
+    def watched(jobs, *rest, **more):
+        measured.append(jobs)
+        return train(jobs, *rest, **more)
+
+    monkeypatch.setattr(estimate, "train", watched)
+    assert images_of_digits(monkeypatch, "--dry-run") == 0
+    assert capsys.readouterr().out.count("about ") == 2  # stages
+    assert len(measured) == 2  # a short and a longer training
 
 
 def test_only_what_needs_it_is_timed():

@@ -42,7 +42,7 @@ from wcll.paper.part import Part, mean_absolute
 from wcll.paper.published import show_name
 from wcll.paper.reproduction import read_reproduction
 from wcll.paper.result_files import keys_of, make_part, write_part
-from wcll.results import Row
+from wcll.results import Row, Store
 from wcll.running.pace import Pace, now
 from wcll.running.processes import MOST_WORKERS
 from wcll.suites import Suite, Trial, load_suite
@@ -195,14 +195,14 @@ def _run_stages(name: str, suites: Sequence[Suite], todo: Iterable[Stage], asked
     """Stage by stage, so that every cell has a number before any has two; what is finished is in the result files."""
     growing, begun, over = Growing(suites, asked.folder), False, False
     for stage in todo:
-        if not (wanted := growing.missing(stage)):
+        if not growing.missing(stage):
             continue
         if begun and work.pace.end - now() < STAGE:
             tell("out of time: the same command goes on from here")
             over = True
             break
         begun = True
-        rows, over = train_until(stage.title, wanted, work)
+        rows, over = train_until(stage.title, growing.missing(stage, _finished(stage, work.store)), work)
         for part in growing.add(rows, asked.command(name)):
             if asked.folder is not None:
                 write_part(part, asked.folder / f"{part.suite.name}.json", partial=True)
@@ -212,6 +212,14 @@ def _run_stages(name: str, suites: Sequence[Suite], todo: Iterable[Stage], asked
         print_part(part.begun)
     if over:
         raise typer.Exit(UNFINISHED)
+
+
+def _finished(stage: Stage, path: Path) -> set[str]:
+    """Return the keys of the runs of a stage that a store has, also of those that are in result files."""
+    if not path.is_file() or not path.stat().st_size:
+        return set()
+    with Store(path) as store:
+        return store.finished([trial.key for trials in stage.trials.values() for trial in trials])
 
 
 def _with_data(suites: list[Suite], data: Path | None) -> list[Suite]:

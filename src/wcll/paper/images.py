@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -60,13 +60,13 @@ class Growing:
             if folder is not None and (path := folder / f"{suite.name}.json").exists():
                 self.parts[suite.name] = read_part(path, suite, partial=True)
 
-    def missing(self, stage: Stage) -> list[Trial]:
-        """Those of its runs that some suite lacks, each once."""
+    def missing(self, stage: Stage, also: Collection[str] = ()) -> list[Trial]:
+        """Return the runs of a stage that some suite lacks, and those with the keys ``also``, each once."""
         lacking = [
             trial
             for name, trials in stage.trials.items()
             for trial in trials
-            if name not in self.parts or trial.key not in self.parts[name].runs
+            if name not in self.parts or trial.key not in self.parts[name].runs or trial.key in also
         ]
         return list(dict.fromkeys(lacking))
 

@@ -31,11 +31,16 @@ class Cost:
     device: str
 
 
-def estimate(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> Cost:
-    """Measure one job of each kind (everything but the seed alike) and scale it up."""
+def estimate(
+    jobs: Sequence[Job], tasks: Tasks, device: torch.device, samples: dict[object, float] | None = None
+) -> Cost:
+    """Measure one job of each kind (everything but the seed alike) and scale it up.
+
+    On a CPU networks for images are measured once for all jobs and calls with the same ``samples``: the seconds that a
+    sample takes, by network.
+    """
     measured: dict[object, tuple[float, int]] = {}
-    total, largest = 0.0, 0
-    samples: dict[object, float] = {}  # seconds of one, for networks for images on a CPU, by the kind of job
+    total, largest, samples = 0.0, 0, {} if samples is None else samples
     for job in jobs:
         kind = tuple(replace(trial, seed=0) for trial in job.trials)
         if kind not in measured:
@@ -52,16 +57,17 @@ def estimate(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> Cost:
 
 
 def _slow(job: Job, view: View, samples: dict[object, float]) -> float:
-    """Seconds of a job whose runs take turns: a few steps of one run are enough for all jobs of its kind."""
-    if job.kind not in samples:
+    """Return the seconds of a job whose runs take turns: a few steps of one run are enough for all of its network."""
+    network = (*job.network, job.first.recipe)
+    if network not in samples:
         batch = min(SLOW, job.first.batch_size, len(view.data.x) // 3)
         short = Job((replace(job.first, epochs=2, batch_size=batch),))
         looked = replace(view, unlabelled=view.unlabelled[:1], valid=None)
         (_, brief), (_, longer) = (_timed(short, looked, CPU, n * batch) for n in (1, 3))
-        samples[job.kind] = max(longer - brief, 0.0) / (2 * batch)
+        samples[network] = max(longer - brief, 0.0) / (2 * batch)
     looks = len(view.unlabelled) + (0 if view.valid is None else len(view.valid.x))
     seen = job.first.epochs * len(view.data.x) + FORWARD * len(job.first.looked_at) * looks
-    return len(job.trials) * seen * samples[job.kind]
+    return len(job.trials) * seen * samples[network]
 
 
 def _measure(job: Job, view: View, device: torch.device, at_once: int) -> float:

@@ -43,6 +43,7 @@ class Pace:
     def __init__(self, end: float = inf) -> None:
         self.end = end
         self.over = False  #: whether something was left for lack of time
+        self.samples: dict[object, float] = {}  #: seconds that a sample takes a CPU, by network, in forecasts
         self._begun = False
         self._measured: dict[object, dict[object, Measured]] = {}  #: by the kind of job, and by what trained together
         self._planned: Counter[object] = Counter()

@@ -210,7 +210,7 @@ class Runs:
         """What training would do; a few steps are measured, and nothing is written."""
         with torch_threads(self.workers.threads):
             jobs, left = self._jobs()
-            cost = estimate(left, Tasks(self._load), self.workers.device) if left else None
+            cost = estimate(left, Tasks(self._load), self.workers.device, self.pace.samples) if left else None
         sizes, missing = (tuple(len(job.keys) for job in some) for some in (jobs, left))
         return Forecast(sum(sizes), sum(missing), sizes, len(missing), cost)
 
