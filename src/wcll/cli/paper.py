@@ -262,8 +262,9 @@ for _name, _help in {**SUITES, **ALONE}.items():
 app.command("all", help="All of the above on MNIST.")(_command(_run_suites(*SUITES)))
 app.command(
     "images",
-    help="All of it on CIFAR-10, Tiny-ImageNet and DDSM: what the paper leaves open, then every cell once at one rate, "
-    "then at the other, before any cell gets a second trial. What the result files have is not run again (take a GPU).",
+    help="All of it on CIFAR-10, Tiny-ImageNet and DDSM: what the paper leaves open, then every printed cell once at "
+    "one learning rate, then at the other, before any gets a second trial. Cells that the paper does not print are "
+    "last. What the result files have is not run again (take a GPU).",
 )(_command(_run_images, tables=False))
 app.command(
     "beyond",
