@@ -61,16 +61,25 @@ def run_default(drawn: Drawn, seed: int, device: str = "cpu", **told: Any) -> Li
     start = time.perf_counter()
     model = ComplementaryClassifier(random_state=seed, device=device, **told).fit(drawn.x, drawn.ybar)
     seconds = time.perf_counter() - start
-    right = model.predict(drawn.x_test) == drawn.y_test
-    recalls = np.array([right[drawn.y_test == k].mean() for k in range(len(drawn.shares))])
     return {
         "method": AUTO,
-        "accuracy": 100 * float(right.mean()),
-        "accuracy_as_trained": 100 * float(recalls @ drawn.shares),  # of classes as frequent as they are in training
+        **scores(model, drawn),
         **own_words(model),
         "seconds": seconds,
         "device": device,
         **({"told": told} if told else {}),
+    }
+
+
+def scores(model: Any, drawn: Drawn) -> Line:
+    """Return test metrics in percent."""
+    right = model.predict(drawn.x_test) == drawn.y_test
+    recalls = np.array([right[drawn.y_test == k].mean() for k in range(len(drawn.shares))])
+    return {
+        "accuracy": 100 * float(right.mean()),
+        "accuracy_as_trained": 100 * float(recalls @ drawn.shares),  # of classes as frequent as they are in training
+        "balanced_accuracy": 100 * float(recalls.mean()),
+        "min_recall": 100 * float(recalls.min()),
     }
 
 

@@ -325,6 +325,48 @@ def test_the_summary_of_ingredients(ingredients):
     assert len(found) == 6
 
 
+# Adversarial cases
+
+
+def test_adversarial_cases_go_on_where_they_stopped(worlds, tmp_path, monkeypatch, capsys):
+    import adversarial
+
+    small = replace(adversarial.CASES["unscaled, linear"], options={"model": "linear", "budget": 20})
+    monkeypatch.setitem(adversarial.CASES, "unscaled, linear", small)
+    path = tmp_path / "runs.jsonl"
+
+    def run(*options):
+        asked = ["--out", str(path), "--cases", "unscaled, linear", *options]
+        monkeypatch.setattr("sys.argv", ["adversarial.py", *asked])
+        adversarial.main()
+        return worlds.read([path]), capsys.readouterr().out.splitlines()
+
+    one = run("--draws", "1", "--only", "plain")[0]
+    assert len({line["method"] for line in one}) == len(one) == 8  # raw and standardised features
+    lines, _ = run("--draws", "1", "--label", "before")
+    assert lines[:-1] == one
+    assert lines[-1]["method"] == "before"
+    again, table = run("--draws", "0")
+    assert again == lines
+    assert all(line["purity"] > 0.8 and line["seconds"] > 0 for line in lines)
+    assert all(0 <= line["min_recall"] <= line["balanced_accuracy"] < 100 for line in lines)
+    assert [row.split("(")[0].strip() for row in table[1:]] == ["unscaled, linear", "unscaled, linear, standardised"]
+    for row, plain in zip(table[1:], (one[:4], one[4:]), strict=True):
+        best = max(line["accuracy"] for line in plain)
+        own = lines[-1]["accuracy"]
+        assert row.split("|")[1].split() == [f"{own:.1f}", f"{best:.1f}", f"{own - best:+.1f}"]
+
+
+def test_adversarial_labels_are_as_the_cases_say(worlds):
+    import adversarial
+
+    drawn = {name: adversarial.CASES[name].draw(SEED) for name in ("never named", "copies", "purity 0.5, biased")}
+    assert 0 not in drawn["never named"][0].ybar
+    rows = np.column_stack([drawn["copies"][0].x, drawn["copies"][0].ybar]).reshape(-1, 5, 65)
+    assert (rows == rows[:, :1]).all()
+    assert drawn["purity 0.5, biased"][1] == pytest.approx(0.5, abs=0.03)
+
+
 def test_times_are_of_one_thread():
     import default_times
 
