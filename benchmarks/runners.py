@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import pairwise
-from math import inf
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
@@ -35,6 +34,7 @@ import torch
 from wcll.results import Store
 from wcll.running import cluster, dask_cluster, ray_cluster
 from wcll.running.execute import Tasks
+from wcll.running.pace import Pace
 from wcll.running.plan import Job
 from wcll.running.processes import Workers
 from wcll.running.runners import BY_NAME, Orders
@@ -102,7 +102,7 @@ def measure(
         folder, start = Path(name), time.monotonic()
         workers = Workers(torch.device("cpu"), 1, WORKERS, None, runner)
         tell = lambda done, total: progress(journal, done / total)  # noqa: E731
-        orders = Orders(jobs, workers, Tasks(resting.load), resting.load, None, inf, tell, print)
+        orders = Orders(jobs, workers, Tasks(resting.load), resting.load, None, Pace(), tell, print)
         with BY_NAME[runner](orders) as fill, Store(folder / "results.sqlite") as store:
             fill(store)
             end = time.monotonic()
