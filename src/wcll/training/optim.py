@@ -13,7 +13,7 @@ class RunAdam:
     """Adam with L2 decay, as ``torch.optim.Adam``, for parameters (runs, ...) and one rate a run.
 
     torch's own optimisers take one rate for all; here no run's step depends on another's. ``decoupled`` takes decay off
-    the parameters themselves, as ``torch.optim.AdamW`` does.
+    the parameters themselves, as ``torch.optim.AdamW`` does. A step uses the gradients up.
     """
 
     def __init__(
@@ -50,14 +50,15 @@ class RunAdam:
         for parameter, mean, square in zip(self.parameters, self.means, self.squares, strict=True):
             if parameter.grad is None:
                 continue
-            size, gradient = _for_each_run(self.lr, parameter), parameter.grad
+            size, gradient = _for_each_run(self.lr, parameter), parameter.grad  # which is used up: new memory is slow
             if self.weight_decay and self.decoupled:
                 parameter.mul_(1 - size * self.weight_decay)
             elif self.weight_decay:
-                gradient = gradient.add(parameter, alpha=self.weight_decay)
+                gradient.add_(parameter, alpha=self.weight_decay)
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-            parameter.sub_(size * mean / (square.sqrt() / root).add_(self.eps) / unbias)
+            scale = torch.sqrt(square, out=gradient).div_(root).add_(self.eps)
+            parameter.sub_((size * mean).div_(scale).div_(unbias))
 
 
 class RunSGD:

@@ -197,7 +197,7 @@ class PlainLoop(Engine):
         """What a step of a group is given."""
         course = self.courses[g]
         if course is None:
-            return Batch([self.x[g][rows]], self.targets[g][rows])
+            return Batch([self.x[g].index_select(0, rows)], self.targets[g][rows])
         views = [
             course.finished(course.images(self.x[g], rows, place, view), place, view)
             for view in range(self.training.recipe.views)
