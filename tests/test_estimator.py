@@ -367,6 +367,28 @@ def test_threads_of_torch_are_as_before(iris):
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize(
+    ("model", "threads"),
+    [("linear", 1), ({"name": "mlp", "hidden": 50}, 1), ({"name": "mlp", "hidden": 500}, 3)],
+    ids=["linear", "small mlp", "mlp"],
+)
+def test_networks_with_long_steps_take_all_threads(model, threads):
+    rng = np.random.default_rng(0)
+    x, ybar = rng.standard_normal((300, 500), dtype=np.float32), rng.integers(0, 3, 300)
+    used, before = [], torch.get_num_threads()
+
+    def loss(logits, targets):
+        used.append(torch.get_num_threads())
+        return LOSSES["log"].function(logits, targets)
+
+    try:
+        torch.set_num_threads(3)
+        quick(loss, model=model, max_epochs=1, batch_size=256).fit(x, ybar)
+    finally:
+        torch.set_num_threads(before)
+    assert used == [threads]
+
+
 class Keeps(torch.nn.Module):
     """Keeps its last output, which cannot be copied, and something that is no tensor."""
 

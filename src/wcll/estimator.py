@@ -56,6 +56,7 @@ from wcll.models import (
     UserStack,
     check_size,
     family_of,
+    outline_model,
 )
 from wcll.models.stack import named
 from wcll.models.turns import Turns
@@ -68,6 +69,7 @@ from wcll.training import (
     dtype_and_device,
     make_engine,
     recipe_of,
+    threads_for,
     torch_threads,
     train,
 )
@@ -128,6 +130,13 @@ def _copied(module: torch.nn.Module) -> torch.nn.Module:
         return copy.deepcopy(module)
     except Exception:  # whatever a user's attributes raise
         return module
+
+
+def _threads(model: ModelChoice, x: NDArray[Any] | torch.Tensor, n_classes: int, batch_size: int) -> int | None:
+    """Return the threads to train a model with on samples such as ``x``; None is all of them."""
+    if not isinstance(model, str | dict):
+        return None
+    return threads_for(outline_model(model, x.shape[1:], n_classes), min(batch_size, len(x)))
 
 
 def _ask(samples: Samples, belief: Belief, groups: NDArray[Any] | None = None, *, stacklevel: int) -> None:
@@ -430,8 +439,8 @@ class ComplementaryClassifier(KeptClassifier):
         )
         x = to_tensor(samples.features, dtype, torch.device("cpu"))
         pool = auto.Pool(x, samples.labels.values, samples.weight, checked_groups)
-        small = all(family_of(model).small for model in given.models)
-        with torch_threads(1 if small else None):
+        threads = [_threads(model, pool.x, given.n_classes, given.batch_size) for model in given.models]
+        with torch_threads(None if None in threads else 1):
             found = auto.choose(pool, given, print if self.verbose else LOG.info)
         told = copy.copy(self)
         told.random_state, told.chosen_ = seed, {"loss": auto.LOSS, "training": new.training, **found.settings}
@@ -512,7 +521,8 @@ class ComplementaryClassifier(KeptClassifier):
             training = replace(training, feed=feed)
         check_size(training.model, samples.features.shape[1:], training.n_classes, dtype=training.dtype)
         own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
-        with torch_threads(1 if training.family.small else None) as threads:
+        fastest = _threads(training.model, samples.features, training.n_classes, training.batch_size)
+        with torch_threads(fastest) as threads:
             group = new._run_group(samples, spec, options, training.dtype)
             if np.ptp(samples.weight) > 0:
                 _check_uses_weights(group.losses[0], training.like, samples, given=sample_weight)

@@ -21,7 +21,7 @@ from wcll.labels import Belief
 from wcll.models import Family, RunStack, predict_logits
 from wcll.models.stack import named
 from wcll.models.turns import alone
-from wcll.training import dtype_and_device, torch_threads
+from wcll.training import dtype_and_device, threads_for, torch_threads
 
 
 def _has_probabilities(self: Any) -> bool:
@@ -54,7 +54,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dtype, device = dtype_and_device(self.fitted_["dtype"], self.device)
         network = self.network_.to(device)
         turn = alone if network.family is Family.OWN else nullcontext  # what it draws is not of a fit's stream
-        with torch_threads(1 if network.family.small else None), turn():
+        with torch_threads(threads_for(network, min(len(features), network.family.at_once))), turn():
             x = to_tensor(features, dtype, device)
             both = [x, x.flip(-1)] if self.fitted_["mirrored"] else [x]
             return torch.stack([predict_logits(network, one, precise=True)[0].double() for one in both]).mean(0)

@@ -32,7 +32,7 @@ class Family(Enum):
 
     @property
     def small(self) -> bool:
-        """Whether steps are so short that a second thread costs more than it brings."""
+        """Whether a sample takes so little that many are predicted at a time, and in float64."""
         return self in (Family.LINEAR, Family.DENSE)
 
     @property

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 import torch
 
 from wcll.checks import InputError, choice
+from wcll.models import Family, RunStack
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
+MIN_SHARED = 1e8  #: floating-point operations of a step, a millisecond of one core, from which on threads share them
 
 
 def dtype_and_device(dtype: str, device: str) -> tuple[torch.dtype, torch.device]:
@@ -29,6 +31,16 @@ def dtype_and_device(dtype: str, device: str) -> tuple[torch.dtype, torch.device
     return kind, where
 
 
+def threads_for(network: RunStack, n_samples: int) -> int | None:
+    """Return 1 if steps on so many samples are too short to share among threads, and None (all threads) if not.
+
+    A linear model takes one thread. Of other dense networks the products are counted, of the step forward and back.
+    """
+    operations = 6 * n_samples * sum(parameter.numel() for parameter in network.parameters())
+    short = network.family is Family.DENSE and operations < MIN_SHARED
+    return 1 if short or network.family is Family.LINEAR else None
+
+
 class _Limits:
     """Who limits torch's threads now: the first to come keeps the number that the last to go puts back."""
 
@@ -37,10 +49,10 @@ class _Limits:
 
 @contextmanager
 def torch_threads(number: int | None) -> Iterator[int]:
-    """So many threads for torch within the block, and as many as before afterwards; None leaves them alone.
+    """Give torch so many threads within the block, and as many as before afterwards; None leaves them alone.
 
-    Small models are fastest with one: beside a busy process, two wait for each other at every operation. Blocks may
-    overlap in several Python threads. Gives the number from before.
+    Threads wait for each other at every operation, and long if another process is busy. Blocks may overlap in several
+    Python threads. Yields the number from before.
     """
     own = torch.get_num_threads()
     with _Limits.lock:
