@@ -20,6 +20,7 @@ from wcll.labels.names import NamedLabels, declared_categories, encode_labels, s
 from wcll.labels.transition import normalised
 from wcll.memory import check_memory
 from wcll.streams import whole_seed
+from wcll.training.device import all_finite
 from wcll.training.feed import Feed
 
 
@@ -122,7 +123,7 @@ def _refuse_missing(array: NDArray[Any], names: list[str] | None) -> None:
 def to_tensor(features: NDArray[Any], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """Features as a tensor; numbers that the dtype cannot hold are an error."""
     tensor = torch.as_tensor(features, dtype=dtype, device=device)
-    if not bool(tensor.isfinite().all()):
+    if not all_finite(tensor):
         largest = float(np.abs(features).max())
         raise InputError("X", f"numbers that {dtype} can hold", f"{largest:g}", "scale X or use dtype='float64'")
     return tensor

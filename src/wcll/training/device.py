@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
 
 from wcll.checks import InputError, choice
 from wcll.models import Family, RunStack
@@ -29,6 +30,11 @@ def dtype_and_device(dtype: str, device: str) -> tuple[torch.dtype, torch.device
     if where.type == "cuda" and (where.index or 0) >= torch.cuda.device_count():
         raise InputError("device", "a device of this machine", repr(wanted), "torch sees no such GPU; use 'cpu'")
     return kind, where
+
+
+def all_finite(numbers: Tensor) -> bool:
+    """Return whether no number is infinite or NaN: a finite sum says so in a fraction of the time."""
+    return bool(numbers.sum().isfinite()) or bool(numbers.isfinite().all())
 
 
 def threads_for(network: RunStack, n_samples: int) -> int | None:

@@ -16,6 +16,7 @@ from wcll.losses import Context, LossSpec, Targets
 from wcll.losses.forward import BALANCE
 from wcll.models import Family, ModelChoice, RunStack, build_model, family_of
 from wcll.models.turns import Turns
+from wcll.training.device import all_finite
 from wcll.training.feed import Feed
 from wcll.training.recipe import PLAIN, Recipe
 from wcll.training.standard import Standard
@@ -152,7 +153,7 @@ class Training:
     def numbers(self, x: Tensor) -> Tensor:
         """Samples as the model takes them; numbers that the precision cannot hold are an error."""
         numbers = x.to(self.device, self.dtype) / self.scale
-        if x.is_floating_point() and not bool(numbers.isfinite().all()):
+        if x.is_floating_point() and not all_finite(numbers):
             largest = f"{float(x.abs().max()):g}"
             raise InputError("dataset", f"numbers that {self.dtype} can hold", largest, "scale them")
         return numbers
