@@ -70,9 +70,6 @@ class RunLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, d) shared by all runs, or (runs, n, d) -> (runs, n, out)."""
-        if len(self.weight) == 1:  # torch's own layer is faster than a stack of one
-            alone = functional.linear(x.squeeze(0) if x.ndim == 3 else x, self.weight.squeeze(0), self.bias.squeeze(0))
-            return alone.unsqueeze(0)
         if x.ndim == 3:
             return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.mT)
         runs, n_out, n_in = self.weight.shape
