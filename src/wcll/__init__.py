@@ -1,9 +1,13 @@
 """Learn classifiers from complementary labels ("this is NOT a cat") when classes are imbalanced."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+if "OMP_WAIT_POLICY" not in os.environ:  # threads of torch that wait spin for milliseconds, which busy machines lack
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
     from wcll import (

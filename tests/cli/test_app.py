@@ -260,11 +260,12 @@ def test_errors_travel_between_processes(kind):
     assert str(again) == str(error)
 
 
-@pytest.mark.parametrize(("given", "found"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
-def test_waiting_threads_leave_the_cores_to_others(given, found):
-    kept = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    program = "import atexit, os; atexit.register(lambda: print(os.environ.get('OMP_WAIT_POLICY')))\n"
-    program += "import sys; sys.argv = ['wcll', '--version']\nfrom wcll.cli import main; main()"
+@pytest.mark.parametrize(
+    ("given", "found"), [({}, "10000"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None"), ({"GOMP_SPINCOUNT": "7"}, "7")]
+)
+def test_waiting_threads_soon_leave_the_cores_to_others(given, found):
+    kept = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    program = "import os, wcll; print(os.environ.get('GOMP_SPINCOUNT'))"
     command = [sys.executable, "-c", program]
     process = subprocess.run(command, env=kept | given, capture_output=True, text=True, timeout=PATIENCE)
     assert process.stdout.split()[-1] == found

@@ -16,8 +16,6 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (it is open as long as the process lives)
         if hasattr(stream := getattr(sys, name), "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a letter is no reason to fail
-    # Else threads of torch that wait for each other keep cores busy: beside other processes many times slower.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from wcll.cli.app import run  # after the above: it takes its time
 
     sys.exit(run(sys.argv[1:]))
