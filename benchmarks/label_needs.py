@@ -40,7 +40,6 @@ from scipy.stats import norm, t
 from sklearn.datasets import load_digits
 
 from wcll import ComplementaryClassifier
-from wcll.auto import Given
 from wcll.evaluation import checkpoints
 from wcll.labels import Belief, biased_transition, make_complementary, transition_from_pi, uniform_transition
 from wcll.labels.families import EARLY
@@ -132,12 +131,17 @@ def group_of(some: Samples, labels: np.ndarray, k: int, seed: int, known: np.nda
     else:
         spec, totals = LOSSES["forward"], label_totals(labels, k, np.ones(len(labels)))
         early = Belief.of(EARLY, totals)
-        warm_up = Given.warm_up_of(len(labels), BATCH, epochs_of(len(labels)))
+        warm_up = warm_up_of(len(labels), epochs_of(len(labels)))
         losses = [
             RunLoss(spec, (), spec.told(belief), n * i, n * (i + 1)).after(warm_up, spec.told(early))
             for i, belief in enumerate((Belief.given(known, totals), early))
         ]
     return RunGroup(torch.from_numpy(some.x), targets, seed, [*RATES] * len(losses), losses)
+
+
+def warm_up_of(n: int, epochs: int) -> int:
+    """Return four epochs, or those of 300 steps if that is more; a third of all at most."""
+    return min(max(4, ceil(300 / max(n // BATCH, 1))), epochs // 3)
 
 
 def epochs_of(n: int) -> int:

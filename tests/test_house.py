@@ -28,7 +28,19 @@ ROOT = SOURCE.parents[1]
 
 #: Rooms in the order that data flows; a room imports from earlier ones only.
 ORDER = [
-    *("errors", "memory", "reading", "checks", "streams", "registry", "atomic", "labels", "losses", "functional"),
+    *(
+        "errors",
+        "memory",
+        "reading",
+        "checks",
+        "streams",
+        "neighbors",
+        "registry",
+        "atomic",
+        "labels",
+        "losses",
+        "functional",
+    ),
     *("models", "training"),
     *(
         "evaluation",

@@ -1,11 +1,12 @@
-"""Everything chosen without a true label: what is believed of Q, the model, its rate, and when to stop."""
+"""Model selection by held-out complementary labels: Q, labels of near samples, model and length of training."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import count, islice
+from hashlib import blake2b
+from itertools import islice
 from math import ceil
 from time import monotonic
 from typing import Any
@@ -14,548 +15,784 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, logsumexp
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.model_selection import GroupKFold, KFold
 from torch import Tensor
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray
-from wcll.crossfit import FEW_EPOCHS, IMAGE_EPOCHS, IMAGE_ROUNDS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
-from wcll.evaluation import LabelFreeConfusion, checkpoints, complementary_table, label_free_confusion, smoothed
+from wcll.crossfit import transition_from_predictions
+from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_confusion
 from wcll.labels import Belief, check_table, to_mask
 from wcll.labels.beliefs import q_in_words
-from wcll.labels.families import EARLY
+from wcll.labels.families import EARLY, FAMILIES, EstimatedTransition
 from wcll.labels.statistics import label_totals
-from wcll.losses import LOSSES, Targets
+from wcll.losses import LOSSES, Context, Targets
 from wcll.losses.chosen import AUTO as AUTO
 from wcll.losses.chosen import LIKELIHOOD
 from wcll.models import Family, ModelChoice, family_of
-from wcll.training import PLAIN, Engine, Recipe, RunGroup, RunLoss, Training, make_engine, train
+from wcll.neighbors import N_NEIGHBORS, components, label_shares, nearest_neighbors
+from wcll.streams import stream
+from wcll.training import (
+    PLAIN,
+    Engine,
+    Recipe,
+    RunGroup,
+    RunLoss,
+    Training,
+    make_engine,
+    torch_threads,
+    train,
+    training_threads,
+)
 from wcll.training.ranks import ranks
 
-LOSS = LIKELIHOOD  #: of labels under Q: the one loss whose held-out value says how good a model is
-RATES = (5e-4, 2e-3, 1e-2)
-MODELS: tuple[ModelChoice, ...] = ("linear", "mlp")
-RATE = RATES[1]  #: where nothing can be chosen: in parts of a stream
-EPOCHS, STEPS = 60, 1500  #: that candidates are trained for, at least
-ALL = 1000 / 60  #: how often that all of it takes, of one model: where there are many samples, ten fits of 100 epochs
-FEW_STEPS = 400  #: of cross-fitted models, if these are more than a few epochs
-WARM_UP_STEPS = 300  #: in which no class is given up, if these are more than a few epochs
-FOLDS = 5  #: parts of the samples, each predicted by models that have not seen it
-SHORT = 3  #: candidates at most that are trained for all of them
-OUT = 2.0  #: standard errors behind the best on the first at which a candidate is not among these
-MOST_HELD_OUT = 20_000  #: samples in all folds
-QUIET = 10.0  #: seconds after which it is said again what is being done
-OTHERS = ("uniform", "inverse-size")  #: families that are tried where labels contradict popularity
-FURTHER = 2  #: times the best epoch there, up to which they are trained
-LEAST = 25  #: samples, of fewer of which none are held out, and nothing is chosen
-LEAST_GROUPS = 4  #: one to choose by, and some on either side of what models are cross-fitted on
-LOWEST, HIGHEST = 0.05, 20.0  #: temperatures that are tried
+LOSS = LIKELIHOOD  #: the likelihood of labels under Q: the one loss whose held-out value says how good a model is
+LINEAR_LR, NETWORK_LR = 1e-2, 1e-3  #: Adam's learning rates
+OWN_LRS = (5e-4, 2e-3, 1e-2)  #: candidates for a user's own module, of which nothing is known
+LINEAR_STEPS, NETWORK_STEPS = 1500, 2000  #: the longest trainings
+CHECKPOINT_STEPS = (150, 200, 350, 500, 700, 1000, 1500, 2000)  #: after which models are compared
+WARM_UP_STEPS, MANY_SAMPLES = 300, 500  #: with popularity's Q; a third of these steps for fewer samples
+EM_ROUNDS, EM_STEPS, EM_WARM_UP = 6, 400, 100  #: of cross-fitted models, and steps of each of them
+EM_SAMPLES = 100  #: training samples of a fold from which on Q is estimated with models
+IMAGE_EPOCHS, IMAGE_ROUNDS = 20, 2  #: the same of networks for images, which learn more and cost more
+EM_VARIANTS = (("popularity", False), ("popularity", True), ("popularity-noise", False))
+ALTERNATIVES = ("uniform", "inverse-size")  #: families of Q beside popularity
+BETTER_BY = 2.0  #: standard errors by which another Q must be better than popularity
+NETWORK_BETTER_BY = 1.0  #: standard errors by which a network must be better than a linear model
+NOISE = 0.5  #: standard errors: a longer training that is no farther behind is preferred
+FOLDS, LARGE, FOLDS_OF_LARGE = 5, 5000, 2  #: folds that are used, of five; fewer from so many samples on
+MAX_SEARCHED = 50_000  #: samples among which is searched: of more, a random part
+MAX_HELD_OUT = 10_000  #: samples of a fold
+MIN_SAMPLES = 25  #: of fewer none are held out, and nothing is selected
+MIN_GROUPS = 4
+MIN_DISTINCT = 25  #: rows: where fewer differ, as in small tables of categories, copies are other samples
+TEMPERATURES = (0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0)
+LOWEST, HIGHEST = 0.05, 20.0  #: bounds of the temperature of the model that is returned
+SEARCH_COST = 20 * LINEAR_STEPS  #: steps of single models that a search takes, about
+STACKED = 6  #: candidates that are trained at once, about
+QUIET = 10.0  #: seconds after which progress is logged again
+MIN_PIXELS = 16  #: a side of images that networks for them are taken for
+TINY = float(np.finfo(np.float64).tiny)
 
-LEAST_PIXELS = 16  #: a side of images that networks for them are taken for
-
-Say = Callable[[str], None]
+Log = Callable[[str], None]
+Variant = tuple[str, bool]  #: the family where EM starts, and whether its models learn from own labels alone
 
 
 def training_for(shape: tuple[int, ...], device: torch.device) -> str | dict[str, Any] | None:
-    """How samples of a shape are trained on where nothing is said of model or training.
+    """Return how samples of a shape are trained on where neither model nor training is given.
 
-    Images on a GPU are for networks that are trained strongly; those without colour, which may be of letters or digits,
-    are not mirrored. On a CPU that would take hours: there they are taken as any other numbers (None).
+    Images on a GPU are for networks with strong training; those without colour, which may be of letters or digits, are
+    not mirrored. On a CPU that would take hours: there they are features like any others (None).
     """
-    if device.type != "cuda" or len(shape) not in (2, 3) or min(shape[-2:]) < LEAST_PIXELS:
+    if device.type != "cuda" or len(shape) not in (2, 3) or min(shape[-2:]) < MIN_PIXELS:
         return None
     colour = len(shape) == 3 and shape[0] > 1
     return "strong" if colour else {"name": "strong", "flip": False, "test_flip": False}
 
 
 @dataclass(frozen=True)
-class Given:
-    """What is settled before anything is chosen."""
+class SearchConfig:
+    """Settings that are fixed before anything is selected; None is to be selected."""
 
     n_classes: int
-    models: Sequence[ModelChoice]
-    rates: Sequence[float]
     weight_decay: float
     batch_size: int
     dtype: torch.dtype
     device: torch.device
     seed: int
-    warm_up: int
-    recipe: Recipe = PLAIN  #: how models are trained
-    transition: Any = None  #: Q as a user gives it; None is to be found
-    epochs: int = EPOCHS
-    rounds: int = ROUNDS  #: of estimates of Q
+    model: ModelChoice | None = None
+    lr: float | None = None
+    transition: Any = None
+    neighbors: int | None = None
+    warm_up: int | None = None
+    max_epochs: int | None = None
+    recipe: Recipe = PLAIN
+    budget: int | None = None  #: about how many steps of single models the search may take
     max_time: float | None = None  #: seconds
     classes: NDArray[Any] | None = None  #: their names
 
     @property
-    def looked_at(self) -> tuple[int, ...]:
-        """The epochs among which one is chosen: where rates follow a schedule, models are done at its end."""
-        return (self.epochs,) if self.recipe.scheduled else tuple(checkpoints(self.epochs))
+    def share(self) -> float:
+        """The part of the usual steps that ``budget`` allows."""
+        return 1.0 if self.budget is None else min(self.budget / SEARCH_COST, 1.0)
 
-    @staticmethod
-    def lengths(n: int, batch_size: int, budget: int | None) -> tuple[int, int]:
-        """How many epochs and rounds ``n`` samples are worth, or as many as ``budget`` run-steps leave."""
-        steps = max(n // batch_size, 1)
-        epochs = max(EPOCHS, ceil(STEPS / steps))
-        share = 1.0 if budget is None else budget / (ALL * epochs * steps)
-        return max(2, round(epochs * share)), max(1, min(ROUNDS, round(ROUNDS * share)))
+    def epochs(self, n: int, steps: int) -> int:
+        """The epochs that so many steps take with n samples, or those that are given."""
+        if self.max_epochs is not None:
+            return self.max_epochs
+        return max(2, ceil(self.share * steps / max(n // self.batch_size, 1)))
 
-    @staticmethod
-    def warm_up_of(n: int, batch_size: int, epochs: int) -> int:
-        """In how many epochs of a training with ``n`` samples no class is given up: a third at most."""
-        return min(max(WARM_UP, ceil(WARM_UP_STEPS / max(n // batch_size, 1))), epochs // 3)
+    def warm_up_epochs(self, n: int, epochs: int) -> int:
+        """Epochs with popularity's Q at the beginning: fewer than all."""
+        if self.warm_up is not None:
+            return min(self.warm_up, epochs - 1)
+        steps = WARM_UP_STEPS if n >= MANY_SAMPLES else WARM_UP_STEPS // 3
+        return min(ceil(steps / max(n // self.batch_size, 1)), epochs // 3)
+
+    def checkpoints(self, n: int, epochs: int, warm_up: int) -> tuple[int, ...]:
+        """The epochs after the warm-up at which models are compared; schedules of learning rates end with the last."""
+        if self.recipe.scheduled:
+            return (epochs,)
+        per_epoch = max(n // self.batch_size, 1)
+        known = {round(steps / per_epoch) for steps in CHECKPOINT_STEPS}
+        if epochs <= 2 * warm_up or not any(warm_up < epoch < epochs for epoch in known):
+            known = set(range(warm_up + 1, epochs, max((epochs - warm_up) // 6, 1)))
+        return tuple(sorted({epoch for epoch in known if warm_up < epoch < epochs} | {epochs}))
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Samples that may be learnt from."""
+    """Samples that may be trained on."""
 
     x: Tensor  #: on the CPU
     labels: IntArray | BoolArray
     weight: FloatArray
     groups: IntArray | None = None
+    neighbor_features: NDArray[Any] | None = None  #: in which distances are measured; None: there are no neighbours
 
     def take(self, rows: IntArray) -> Pool:
-        """Some of them."""
-        groups = None if self.groups is None else self.groups[rows]
-        return Pool(self.x[torch.as_tensor(rows)], self.labels[rows], self.weight[rows], groups)
+        """Return some of them."""
+        groups, features = (
+            None if values is None else values[rows] for values in (self.groups, self.neighbor_features)
+        )
+        return Pool(self.x[torch.as_tensor(rows)], self.labels[rows], self.weight[rows], groups, features)
 
     def __len__(self) -> int:
         return len(self.labels)
 
+    def label_totals(self, n_classes: int) -> FloatArray:
+        """Return label counts; half a label more of each class if some class was never named."""
+        totals = label_totals(self.labels, n_classes, self.weight)
+        return totals if totals.all() else totals + 0.5
+
+    def near_shares(self, n_classes: int, n_neighbors: int, seed: int) -> FloatArray:
+        """Return the share of each label among the nearest neighbours of each sample."""
+        assert self.neighbor_features is not None
+        found = nearest_neighbors(self.neighbor_features, n_neighbors, seed=seed)
+        return label_shares(self.labels, n_classes, found, self.weight)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Samples to train on, and held-out samples to compare by; neighbours are found among the former."""
+
+    train: Pool
+    held_out: Pool
+    near: FloatArray | None
+
+    def half(self, rows: IntArray, others: IntArray, config: SearchConfig) -> Fold:
+        """Return a part of the training samples, and another one that is held out."""
+        part = self.train.take(rows)
+        near = (
+            None
+            if part.neighbor_features is None
+            else part.near_shares(config.n_classes, n_neighbors(config), config.seed)
+        )
+        return Fold(part, self.train.take(others), near)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A model to be trained on a fold: its Q, and whether it learns from its own labels alone."""
+
+    matrix: FloatArray
+    own_labels: bool
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What may be selected, before it is trained."""
+
+    transition: Any  #: as an estimator takes it; None if it is estimated
+    matrices: tuple[FloatArray, ...]  #: of each fold
+    own_labels: bool
+    variant: Variant | None = None  #: how Q was estimated, if it was
+
 
 @dataclass(frozen=True, eq=False)
-class Tried:
-    """Runs of a candidate, one a fold: how likely they make labels that they have not seen, at checkpoints."""
+class CandidateResult:
+    """Held-out likelihoods of a trained candidate."""
 
+    candidate: Candidate
     model: ModelChoice
-    rate: float
-    belief: Belief
+    lr: float
     warm_up: int
-    epochs: tuple[int, ...]
-    each: FloatArray  #: -log (pQ)_ybar of held-out samples, (checkpoints, n)
-    weight: FloatArray  #: of these samples
-    logits: FloatArray  #: (checkpoints, n, k)
-    contradicted: bool = False  #: whether held-out labels contradict its Q, so that another was tried
+    epochs: tuple[int, ...]  #: of the checkpoints
+    logits: tuple[FloatArray, ...]  #: of each fold's held-out samples, (checkpoints, n, k)
+    scorers: tuple[HeldOutScorer, ...] = field(repr=False)
 
     @cached_property
-    def scores(self) -> FloatArray:
-        """The mean at each checkpoint, averaged with its neighbours'."""
-        with np.errstate(invalid="ignore"):
-            means = self.each @ self.weight / self.weight.sum()
-        return np.nan_to_num(smoothed(means), nan=np.inf)
+    def losses(self) -> FloatArray:
+        """-log P(labels) of held-out samples, weighted, at each checkpoint's best temperature: (checkpoints, n)."""
+        each = [
+            scorer.losses(logits, matrix)
+            for scorer, logits, matrix in zip(self.scorers, self.logits, self.candidate.matrices, strict=False)
+        ]
+        tempered = np.concatenate(each, axis=2)  # (temperatures, checkpoints, n)
+        best = tempered.mean(axis=2).argmin(axis=0)
+        found: FloatArray = tempered[best, np.arange(tempered.shape[1])]
+        return found
 
-    @property
+    @cached_property
     def best(self) -> int:
-        """The place of its best checkpoint."""
-        return int(np.argmin(self.scores))
+        """The checkpoint: the longest training that is not behind the best one but for noise."""
+        first = int(self.losses.mean(axis=1).argmin())
+        behind = self.losses - self.losses[first]
+        error = behind.std(axis=1) / np.sqrt(behind.shape[1])
+        return int(np.flatnonzero(behind.mean(axis=1) <= NOISE * error)[-1])
 
     @property
     def score(self) -> float:
-        """Its score there."""
-        return float(self.scores[self.best])
-
-    def behind(self, other: Tried, errors: float = 1.0) -> bool:
-        """Whether it is behind another by more than so many standard errors of the difference."""
-        behind = (self.each[self.best] - other.each[other.best]) * (self.weight / self.weight.mean())
-        return not behind.mean() <= errors * behind.std() / np.sqrt(len(behind))
-
-    def joined(self, others: Sequence[Tried]) -> Tried:
-        """The same with the runs of further folds, up to the checkpoint that all of them have."""
-        runs = [self, *others]
-        last = min(len(run.epochs) for run in runs)
-        return replace(
-            self,
-            epochs=self.epochs[:last],
-            each=np.concatenate([run.each[:last] for run in runs], axis=1),
-            weight=np.concatenate([run.weight for run in runs]),
-            logits=np.concatenate([run.logits[:last] for run in runs], axis=1),
-        )
-
-    def row(self, chosen: Tried, cut: bool) -> dict[str, Any]:
-        """For a table."""
-        return {
-            "model": self.model if isinstance(self.model, str | dict) else "own",
-            "lr": self.rate,
-            "transition": q_in_words(self.belief.transition_source, self.belief.family, self.belief.basis),
-            "epoch": self.epochs[self.best],
-            "score": -self.score,
-            "samples": self.each.shape[1],
-            "chosen": self is chosen,
-            "cut": cut,
-            "contradicted": self.contradicted,
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """What was chosen, by what, and how good it seems."""
-
-    chosen: Tried
-    told: Any  #: Q, as an estimator takes it
-    tried: tuple[Tried, ...]
-    temperature: float  #: that makes held-out labels likeliest
-    estimate: LabelFreeConfusion | None  #: from held-out labels, for the chosen model before it saw them
-    weight_decay: float
-    cut: bool = False  #: whether the time was over before all was tried
+        """The mean log-likelihood of held-out labels."""
+        return -float(self.losses[self.best].mean())
 
     @property
     def epoch(self) -> int:
         """How long it is trained."""
-        return self.chosen.epochs[self.chosen.best]
+        return self.epochs[self.best]
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What was chosen, as an estimator takes it."""
+    def better_than(self, other: CandidateResult, errors: float) -> bool:
+        """Whether it is better by more than so many standard errors, on the held-out samples that both have."""
+        n = min(self.losses.shape[1], other.losses.shape[1])
+        gain = other.losses[other.best][:n] - self.losses[self.best][:n]
+        return bool(gain.mean() > errors * gain.std() / np.sqrt(n))
+
+    def table(self) -> IntArray:
+        """Count held-out labels, one per sample, against predictions."""
+        parts = [s.table(logits[self.best]) for s, logits in zip(self.scorers, self.logits, strict=False)]
+        total: IntArray = np.sum(parts, axis=0)
+        return total
+
+    def row(self, selected: CandidateResult, belief: Belief, neighbors: int, *, cut: bool) -> dict[str, Any]:
+        """Return a row of ``selection_``."""
         return {
-            "model": self.chosen.model,
-            "lr": self.chosen.rate,
-            "max_epochs": self.epoch,
-            "weight_decay": self.weight_decay,
-            "transition": self.told,
-            "warm_up": self.chosen.warm_up,
+            "model": self.model if isinstance(self.model, str | dict) else "own",
+            "lr": self.lr,
+            "transition": q_in_words(belief.transition_source, belief.family, belief.basis),
+            "neighbors": 1 if self.candidate.own_labels else neighbors,
+            "epoch": self.epoch,
+            "score": self.score,
+            "samples": self.losses.shape[1],
+            "chosen": self is selected,
+            "cut": cut,
         }
 
-    def table(self) -> list[dict[str, Any]]:
-        """A row a candidate, those that were tried on most samples first, and of these the likeliest."""
-        order = sorted(self.tried, key=lambda one: (-one.each.shape[1], one.score))
-        return [one.row(self.chosen, self.cut) for one in order]
 
-
-def choose(pool: Pool, given: Given, say: Say = lambda line: None) -> Selection:
-    """Choose Q, model, rate and epoch by the likelihood of held-out complementary labels.
-
-    1. Samples are split into folds, whole groups at a time. Candidates (models and rates, those of a model in one
-       stack) are trained on all but the first, told the Q that is given, or popularity's. At every checkpoint the
-       held-out labels' -log (pQ)_ybar is averaged with its neighbours'.
-    2. If no Q is given, it is estimated from the training labels with cross-fitted models of the kind that learnt best
-       in short time (:func:`wcll.crossfit.cross_fitted`). Unless that is popularity again, candidates are trained once
-       more, told the estimate after a warm-up; it is taken unless held-out labels speak against it.
-    3. Those candidates that are hardly behind are trained for the other folds as well: a fold alone has too few labels
-       to tell rates and epochs apart.
-    4. The candidate and checkpoint that make the labels of all folds likeliest are taken. Popularity takes classes to
-       be about equally frequent, so that uniform labels of rare classes, say, contradict it. Where labels contradict
-       popularity and no Q is given, ``OTHERS`` are asked: the likeliest of those that labels do not contradict is told
-       to the same candidate, which is taken unless held-out labels speak against it.
-    5. A temperature is taken by the same labels, and an estimate of accuracy. All of it is of models that have not seen
-       these labels.
-
-    Weight decay is not among the candidates: 1e-3 costs 8 points on the digits, 1e-2 27, and none at all makes no
-    difference to 1e-4 (``benchmarks/results/ingredients.txt``).
-    """
-    clock = _Clock(given.max_time, say)
-    (rows, part), *further = split(pool, given.seed)
-    rest, first = pool.take(rows), _Judge(pool.take(part), given.n_classes, given.classes)
-    told = EARLY if given.transition is None else given.transition
-    belief = Belief.of(told, _totals(rest, given.n_classes))
-    tried = list(_candidates(rest, first, belief, given, clock))
-    chosen = min(tried, key=lambda one: one.score)
-    say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]}, held-out log-likelihood {-chosen.score:.4f}")
-    if given.transition is None:
-        found = _estimated(rest, tried, given, clock)
-        if found is not None and (found.chosen.number or found.chosen.start != EARLY):
-            better = Belief.of(found, _totals(rest, given.n_classes))
-            again = list(_candidates(rest, first, better, replace(given, models=[chosen.model]), clock))
-            second = min(again, key=lambda one: one.score)
-            say(f"{_name(second)}, told Q from {found.basis}: held-out log-likelihood {-second.score:.4f}")
-            tried += again
-            if not second.behind(chosen):
-                chosen, told = second, found
-    short = _short_list(tried, chosen)
-    parts, finalists = _on_further(pool, further, short, given, clock)
-    judge = _Judge(pool.take(np.concatenate([part, *parts])), given.n_classes, given.classes)
-    chosen = min(finalists, key=lambda one: one.score)
-    say(f"{_name(chosen)}: epoch {chosen.epochs[chosen.best]} of {len(judge.held)} held-out samples")
-    estimate = judge.estimate(chosen)
-    tried = [*finalists, *(one for one in tried if one not in short)]
-    if told is EARLY and given.transition is None and estimate is not None and estimate.check.contradicted:
-        other = _told_another(pool, [(rows, part), *further], chosen, judge, given, clock)
-        if other is not None:
-            say(f"{_name(other)}, told {other.belief.family} labels: held-out log-likelihood {-other.score:.4f}")
-            tried = [other, *(replace(one, contradicted=one.belief is chosen.belief) for one in tried)]
-            chosen, told, estimate = other, str(other.belief.family), judge.estimate(other)
-    return Selection(
-        chosen=chosen,
-        told=told,
-        tried=tuple(tried),
-        temperature=judge.temperature(chosen.logits[chosen.best], chosen.belief.transition),
-        estimate=estimate,
-        weight_decay=given.weight_decay,
-        cut=clock.over,
-    )
-
-
-def in_words(
-    table: Sequence[dict[str, Any]], belief: Belief, estimate: LabelFreeConfusion | None, temperature: float
-) -> str:
-    """What was chosen, why, how sure that is, and what was assumed."""
-    (chosen,), others = [row for row in table if row["chosen"]], [row for row in table if not row["chosen"]]
-    lines = [
-        f"Of {len(table)} candidates: {chosen['model']} at a rate of {chosen['lr']:g} for {chosen['epoch']} epochs, "
-        f"by the likelihood of the complementary labels of {chosen['samples']} samples in models that had not seen "
-        f"them ({chosen['score']:.4f} on average, in logarithms)."
-    ]
-    if others:
-        next_best = others[0]
-        lines.append(
-            f"The best of the others is {next_best['model']} at {next_best['lr']:g} with {next_best['score']:.4f}, "
-            f"told {next_best['transition']}."
-        )
-    if any(row.get("contradicted") for row in others):
-        lines.append(f"Held-out labels contradict popularity, which was tried first, and not {belief.family} labels.")
-    if chosen.get("cut"):
-        lines.append("Time was over before all was tried, so that another run may choose otherwise.")
-    lines.append(f"Assumed: {belief}.")
-    if estimate is not None and estimate.warning is not None:
-        lines.insert(0, f"Warning: {estimate.warning}.")
-    elif estimate is not None:
-        figure = estimate.accuracy
-        lines.append(
-            f"On held-out labels, before it saw them, its accuracy is estimated as {100 * figure.value:.1f} % "
-            f"({100 * figure.low:.1f} to {100 * figure.high:.1f}): {figure.verdict}."
-        )
-    lines.append(f"Probabilities are those at a temperature of {temperature:.2f}, by the same labels.")
-    return "\n".join(lines)
-
-
-def split(pool: Pool, seed: int) -> list[tuple[IntArray, IntArray]]:
-    """Which samples are trained on and which choices are made by, fold by fold; groups stay on one side."""
-    wanted = max(FOLDS, ceil(FOLDS * len(pool) / MOST_HELD_OUT))
-    if pool.groups is None:
-        parts = KFold(wanted, shuffle=True, random_state=seed).split(pool.labels)
-    else:
-        if (found := len(np.unique(pool.groups))) < LEAST_GROUPS:
-            raise InputError("groups", f"at least {LEAST_GROUPS} groups, for splits", found)
-        kind = GroupKFold(min(wanted, found), shuffle=True, random_state=seed)
-        parts = kind.split(pool.labels, groups=pool.groups)
-    return list(islice(parts, FOLDS))
-
-
-class _Judge:
+class HeldOutScorer:
     """Held-out labels, and how likely models make them."""
 
-    def __init__(self, held: Pool, n_classes: int, classes: NDArray[Any] | None) -> None:
-        self.held, self.n_classes, self.classes = held, n_classes, classes
-        self.mask = to_mask(held.labels, n_classes).astype(np.float64)
-        self.share = held.weight / held.weight.sum()
+    def __init__(self, held_out: Pool, n_classes: int) -> None:
+        self.held_out, self.n_classes = held_out, n_classes
+        self.mask = to_mask(held_out.labels, n_classes).astype(np.float64)
+        self.weight = held_out.weight / held_out.weight.mean()
 
-    def each(self, logits: FloatArray, matrix: FloatArray, temperature: float = 1.0) -> FloatArray:
-        """-log (pQ)_ybar of each sample; of several labels the product of their chances."""
-        tiny = np.finfo(np.float64).tiny
-        log_labels = self.mask @ np.log(np.maximum(matrix, tiny)).T
+    def losses(
+        self, logits: FloatArray, matrix: FloatArray, temperatures: Sequence[float] = TEMPERATURES
+    ) -> FloatArray:
+        """-log P(labels) times weights, (temperatures, checkpoints, n); several labels of a sample are independent."""
+        log_likelihood = self.mask @ np.log(np.maximum(matrix, TINY)).T
         with np.errstate(invalid="ignore"):
-            each: FloatArray = -logsumexp(log_softmax(logits / temperature, axis=-1) + log_labels, axis=-1)
-        return each
+            log_p = np.stack([log_softmax(logits / t, axis=-1) for t in temperatures])
+            found = -logsumexp(log_p + log_likelihood, axis=-1) * self.weight
+        losses: FloatArray = np.nan_to_num(found, nan=1e9, posinf=1e9)
+        return losses
 
     def temperature(self, logits: FloatArray, matrix: FloatArray) -> float:
-        """The one that makes held-out labels likeliest."""
+        """Return the temperature that makes held-out labels likeliest."""
         found = minimize_scalar(
-            lambda log: float(self.share @ self.each(logits, matrix, float(np.exp(log)))),
+            lambda log: float(self.losses(logits[None], matrix, [float(np.exp(log))]).mean()),
             bounds=(np.log(LOWEST), np.log(HIGHEST)),
             method="bounded",
         )
         return float(np.exp(found.x))
 
-    def estimate(self, tried: Tried) -> LabelFreeConfusion | None:
-        """How good a candidate is, from labels that it has not seen; one a sample, all alike, or nothing is said."""
-        weighted = np.ptp(self.held.weight) > 0  # intervals are of counts
-        if self.held.labels.ndim == 2 or weighted or np.linalg.matrix_rank(tried.belief.transition) < self.n_classes:
-            return None
-        return label_free_confusion(self.table(tried), tried.belief, classes=self.classes)
-
-    def table(self, tried: Tried) -> IntArray:
-        """Held-out labels, one a sample, against predictions."""
-        return complementary_table(self.held.labels, tried.logits[tried.best].argmax(-1), self.n_classes)
+    def table(self, logits: FloatArray) -> IntArray:
+        """Count labels against predictions."""
+        return complementary_table(self.held_out.labels, logits.argmax(-1), self.n_classes)
 
 
-class _OutOfTimeError(Exception):
-    """An estimate of Q is given up."""
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What was selected, and how good it seems."""
+
+    selected: CandidateResult
+    transition: Any  #: as an estimator takes it
+    neighbors: int  #: that are tried; 1 if there are none
+    results: tuple[CandidateResult, ...]
+    beliefs: tuple[Belief, ...]  #: of each result
+    temperature: float
+    estimate: LabelFreeConfusion | None  #: from held-out labels, of models that had not seen them
+    weight_decay: float
+    cut: bool = False  #: whether the time was over before the search was
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was selected, as an estimator takes it."""
+        return {
+            "model": self.selected.model,
+            "lr": self.selected.lr,
+            "max_epochs": self.selected.epoch,
+            "weight_decay": self.weight_decay,
+            "transition": self.transition,
+            "warm_up": self.selected.warm_up,
+            "neighbors": 1 if self.selected.candidate.own_labels else self.neighbors,
+        }
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row per candidate, the likeliest first."""
+        rows = [
+            one.row(self.selected, belief, self.neighbors, cut=self.cut)
+            for one, belief in zip(self.results, self.beliefs, strict=True)
+        ]
+        return sorted(rows, key=lambda row: (-row["samples"], -row["score"]))
 
 
-class _Clock:
-    """Says when it is time to come to an end, and from time to time what is being done."""
+def choose(pool: Pool, config: SearchConfig, log: Log = lambda line: None) -> Selection:
+    """Select Q, neighbours, model and length by the likelihood of held-out complementary labels.
 
-    def __init__(self, seconds: float | None, say: Say) -> None:
+    1. Split the samples into folds. Groups, and copies of a row, lie in one fold. Find neighbours, and estimate Q, on
+       the training part of each fold alone.
+    2. Train linear models in one stack: one for each candidate for Q, with labels of near samples and with own labels.
+    3. Take labels of near samples unless own labels are likelier. Take popularity's Q unless another one is better by
+       two standard errors, or labels contradict popularity and not the other.
+    4. Train a network with that Q on the first fold. Take it if it is better by one standard error.
+    5. Estimate Q again on all samples, if it was estimated; fit a temperature, and estimate the accuracy.
+    """
+    deadline = Deadline(config.max_time, log)
+    if len(pool) > MAX_SEARCHED:
+        log(f"the search takes {MAX_SEARCHED} of {len(pool)} samples at random; all are trained on")
+        pool = pool.take(
+            np.sort(stream(config.seed, "neighbors", "search").choice(len(pool), MAX_SEARCHED, replace=False))
+        )
+    searched_with = _search_model(config, pool)
+    linear = family_of(searched_with) is Family.LINEAR
+    if n_neighbors(config) > 1 and (linear or pool.neighbor_features is not None):
+        given = pool.x.numpy() if pool.neighbor_features is None else pool.neighbor_features
+        pool = replace(pool, neighbor_features=components(given, seed=config.seed))
+    folds = make_folds(pool, config, network=not linear)
+    candidates = _candidates(folds, searched_with, config, deadline)
+    results = _train(folds, candidates, searched_with, config, deadline)
+    selected = _select_transition(results, config)
+    log(f"{_describe(selected)}, held-out log-likelihood {selected.score:.4f}")
+    if (networks := _networks(searched_with, config)) and not (deadline.over and config.model is None):
+        trained = [
+            result
+            for model, lr in networks
+            for result in _train(folds[:1], [selected.candidate], model, config, deadline, lr)
+        ]
+        best = max(trained, key=lambda one: one.score)
+        log(f"{_describe(best)}, held-out log-likelihood {best.score:.4f}")
+        results += trained
+        if config.model is not None or best.better_than(selected, NETWORK_BETTER_BY):
+            selected = best
+    return _finished(pool, selected, results, searched_with, config, deadline)
+
+
+def n_neighbors(config: SearchConfig) -> int:
+    """Return how many neighbours are tried, with the sample itself."""
+    return N_NEIGHBORS if config.neighbors is None else config.neighbors
+
+
+def make_folds(pool: Pool, config: SearchConfig, *, network: bool = False) -> list[Fold]:
+    """Split samples into folds of which the training parts have equally many samples."""
+    wanted = 1 if network else FOLDS if len(pool) < LARGE else FOLDS_OF_LARGE
+    parts = max(FOLDS, ceil(len(pool) / MAX_HELD_OUT))
+    together = _together(pool)
+    if together is None:
+        splits = KFold(parts, shuffle=True, random_state=config.seed).split(pool.labels)
+    else:
+        if (found := len(np.unique(together))) < MIN_GROUPS:
+            raise InputError("groups", f"at least {MIN_GROUPS} groups, for splits", found)
+        kind = GroupKFold(min(parts, found), shuffle=True, random_state=config.seed)
+        splits = kind.split(pool.labels, groups=together)
+    rows = list(islice(splits, wanted))
+    n = min(len(part) for part, _ in rows)
+    rng = stream(config.seed, "neighbors", "folds")
+    folds = []
+    for rows_of_part, held_out in rows:
+        part = pool.take(np.sort(rng.permutation(rows_of_part)[:n]))
+        near = None
+        if part.neighbor_features is not None:
+            near = part.near_shares(config.n_classes, n_neighbors(config), config.seed)
+        folds.append(Fold(part, pool.take(held_out), near))
+    return folds
+
+
+def _together(pool: Pool) -> IntArray | None:
+    """Return groups of samples that lie in one fold: those that users name, and copies of a row; None if none."""
+    digests = [blake2b(row, digest_size=8).digest() for row in pool.x.flatten(1).numpy()]
+    copies: IntArray = np.unique(np.array(digests), return_inverse=True)[1]
+    n_distinct = int(copies.max()) + 1
+    if n_distinct == len(pool) or n_distinct < MIN_DISTINCT:
+        return pool.groups
+    if pool.groups is None:
+        return copies
+    n_groups = int(pool.groups.max()) + 1
+    links = coo_array((np.ones(len(pool)), (pool.groups, n_groups + copies)), shape=(n_groups + len(pool),) * 2)
+    joined = np.unique(connected_components(links, directed=False)[1][pool.groups], return_inverse=True)[1]
+    return joined if joined.max() + 1 >= MIN_GROUPS else pool.groups
+
+
+def _search_model(config: SearchConfig, pool: Pool) -> ModelChoice:
+    """Return the model with which Q is searched: linear, but for images, or modules, that it can't learn from."""
+    family = Family.LINEAR if config.model is None else family_of(config.model)
+    if family is Family.LINEAR and config.model is not None:
+        return config.model
+    flat = family in (Family.LINEAR, Family.DENSE) or (family is Family.OWN and pool.x.ndim == 2)
+    return "linear" if flat or config.model is None else config.model
+
+
+def _networks(searched_with: ModelChoice, config: SearchConfig) -> list[tuple[ModelChoice, float]]:
+    """Return networks and learning rates that are tried once Q is selected."""
+    if config.model is searched_with:
+        return []
+    model: ModelChoice = "mlp" if config.model is None else config.model
+    if config.lr is not None:
+        return [(model, config.lr)]
+    return [(model, lr) for lr in (OWN_LRS if family_of(model) is Family.OWN else [NETWORK_LR])]
+
+
+def _candidates(folds: Sequence[Fold], model: ModelChoice, config: SearchConfig, deadline: Deadline) -> list[Candidate]:
+    """Return every Q that is to be compared, with labels of near samples and with own labels."""
+    kinds = [False] if config.neighbors not in (None, 1) else [True] if folds[0].near is None else [False, True]
+    k = config.n_classes
+    if config.transition is not None:
+        matrices = tuple(Belief.of(config.transition, fold.train.label_totals(k)).transition for fold in folds)
+        return [Candidate(config.transition, matrices, own) for own in kinds]
+    found = []
+    for family in (EARLY, *ALTERNATIVES):
+        matrices = tuple(Belief.of(family, fold.train.label_totals(k)).transition for fold in folds)
+        found += [Candidate(family, matrices, own) for own in (kinds if family == EARLY else kinds[:1])]
+    if len(folds[0].train) >= EM_SAMPLES:
+        near = folds[0].near is not None
+        variants = [variant for variant in EM_VARIANTS if near or not variant[1]]
+        for variant, matrices in zip(variants, _estimated(folds, variants, model, config, deadline), strict=False):
+            found.append(Candidate(None, matrices, kinds[0], variant))
+    return found
+
+
+def _estimated(
+    folds: Sequence[Fold],
+    variants: Sequence[Variant],
+    model: ModelChoice,
+    config: SearchConfig,
+    deadline: Deadline,
+) -> list[tuple[FloatArray, ...]]:
+    """Estimate Q on each fold by EM with cross-fitted models, for each variant; nothing if the time is over."""
+    rng, k = stream(config.seed, "neighbors", "halves"), config.n_classes
+    images = family_of(model) is Family.IMAGE
+    halves, size = [], len(folds[0].train) // 2
+    for fold in folds:
+        order = rng.permutation(len(fold.train)) if fold.train.groups is None else _by_group(fold.train.groups, rng)
+        for rows, others in ((order[:size], order[size:]), (order[-size:], order[:-size])):
+            halves.append((others, fold.half(rows, others, config)))
+    starts = [[FAMILIES[start].fit(fold.train.label_totals(k)).transition for fold in folds] for start, _ in variants]
+    matrices = [list(some) for some in starts]
+    epochs = IMAGE_EPOCHS if images else config.epochs(size, EM_STEPS)
+    warm_up = min(ceil(EM_WARM_UP / max(size // config.batch_size, 1)), epochs // 3)
+    for number in range(max(1, round(config.share * (IMAGE_ROUNDS if images else EM_ROUNDS)))):
+        deadline.progress(f"estimating Q, round {number + 1}")
+        runs = [
+            [Run(some[h // 2], own) for some, (_, own) in zip(matrices, variants, strict=True)]
+            for h in range(len(halves))
+        ]
+        parts, again = [half for _, half in halves], replace(config, seed=config.seed + number)
+        logits = _logits(parts, runs, model, _lr(model, config), again, epochs, warm_up, (epochs,), deadline)
+        if deadline.over:
+            return []
+        for v, some in enumerate(matrices):
+            for f, fold in enumerate(folds):
+                chances = np.empty((len(fold.train), k))
+                for h in (2 * f, 2 * f + 1):
+                    others, half = halves[h]
+                    chances[others] = softmax(_tempered(logits[h][v], half.held_out, some[f], k), axis=-1)
+                labels, weight = fold.train.labels, fold.train.weight
+                some[f] = transition_from_predictions(chances, labels, starts[v][f], sample_weight=weight)
+    return [tuple(some) for some in matrices]
+
+
+def _by_group(groups: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return samples in random order, those of a group next to each other."""
+    place = rng.permutation(int(groups.max()) + 1)
+    return np.argsort(place[groups], kind="stable")
+
+
+def _tempered(logits: FloatArray, held_out: Pool, matrix: FloatArray, n_classes: int) -> FloatArray:
+    """Return the logits of the last checkpoint at the temperature that makes held-out labels likeliest."""
+    losses = HeldOutScorer(held_out, n_classes).losses(logits[-1:], matrix).mean(axis=(1, 2))
+    tempered: FloatArray = logits[-1] / TEMPERATURES[int(losses.argmin())]
+    return tempered
+
+
+def _train(
+    folds: Sequence[Fold],
+    candidates: Sequence[Candidate],
+    model: ModelChoice,
+    config: SearchConfig,
+    deadline: Deadline,
+    lr: float | None = None,
+) -> list[CandidateResult]:
+    """Train candidates on all folds, in one stack, and score them by held-out labels."""
+    n, rate = len(folds[0].train), _lr(model, config) if lr is None else lr
+    epochs = config.epochs(n, LINEAR_STEPS if family_of(model) is Family.LINEAR else NETWORK_STEPS)
+    warm_up = config.warm_up_epochs(n, epochs)
+    checkpoints = config.checkpoints(n, epochs, warm_up)
+    runs = [[Run(one.matrices[f], one.own_labels) for one in candidates] for f in range(len(folds))]
+    logits = _logits(folds, runs, model, rate, config, epochs, warm_up, checkpoints, deadline)
+    scorers = tuple(HeldOutScorer(fold.held_out, config.n_classes) for fold in folds)
+    done = logits[0].shape[1]
+    return [
+        CandidateResult(one, model, rate, warm_up, checkpoints[:done], tuple(some[i] for some in logits), scorers)
+        for i, one in enumerate(candidates)
+    ]
+
+
+def _logits(
+    folds: Sequence[Fold],
+    runs: Sequence[Sequence[Run]],
+    model: ModelChoice,
+    lr: float,
+    config: SearchConfig,
+    epochs: int,
+    warm_up: int,
+    checkpoints: Sequence[int],
+    deadline: Deadline,
+) -> list[FloatArray]:
+    """Train runs on each fold and return the logits of its held-out samples, (runs, checkpoints, n, k)."""
+    if family_of(model) is Family.OWN and len(runs[0]) > 1:  # such modules are trained one by one
+        parts = [
+            _logits(folds, [[some[i]] for some in runs], model, lr, config, epochs, warm_up, checkpoints, deadline)
+            for i in range(len(runs[0]))
+        ]
+        return [np.concatenate([part[f] for part in parts]) for f in range(len(folds))]
+    engine = _engine(folds, runs, model, lr, config, epochs, warm_up)
+    held_out = [engine.prepare(fold.held_out.x) for fold in folds]
+    kept: list[list[FloatArray]] = [[] for _ in folds]
+
+    def observe(engine: Engine) -> bool:
+        if engine.epoch in checkpoints:
+            for f, prepared in enumerate(held_out):
+                kept[f].append(engine.predict(f, prepared).double().cpu().numpy())
+        deadline.progress(f"training {_name(model)}, epoch {engine.epoch} of {epochs}")
+        return deadline.over and bool(kept[0])
+
+    x = folds[0].train.x
+    with torch_threads(training_threads(model, x, config.n_classes, config.batch_size)):
+        train(engine, epochs, [observe])
+    return [np.stack(some, axis=1) for some in kept]
+
+
+def _engine(
+    folds: Sequence[Fold],
+    runs: Sequence[Sequence[Run]],
+    model: ModelChoice,
+    lr: float,
+    config: SearchConfig,
+    epochs: int,
+    warm_up: int,
+) -> Engine:
+    """Return an engine that trains the runs of all folds in step."""
+    spec, groups = LOSSES[LOSS], []
+    n = min(len(fold.train) for fold in folds)
+    for fold, own in zip(folds, runs, strict=True):
+        pool, k = fold.train, config.n_classes
+        scaled = (
+            torch.as_tensor(pool.weight / pool.weight.mean(), dtype=config.dtype) if np.ptp(pool.weight) > 0 else None
+        )
+        near = None if fold.near is None else torch.as_tensor(fold.near, dtype=config.dtype)
+        targets = replace(Targets.of(torch.as_tensor(pool.labels), k, scaled), near=near)
+        early = Context(transition=Belief.of(EARLY, pool.label_totals(k)).transition)
+        losses = []
+        for i, run in enumerate(own):
+            loss = RunLoss(spec, (), Context(transition=run.matrix), i, i + 1, own_labels=run.own_labels)
+            losses.append(loss.after(warm_up, early) if warm_up else loss)
+        groups.append(RunGroup(pool.x, targets, config.seed, [lr] * len(own), losses).head(n))
+    training = Training(
+        model=model,
+        n_classes=config.n_classes,
+        scale=1.0,
+        batch_size=config.batch_size,
+        weight_decay=config.weight_decay,
+        dtype=config.dtype,
+        device=config.device,
+        epochs=epochs,
+        recipe=config.recipe,
+    )
+    return make_engine(groups, training)
+
+
+def _select_transition(results: Sequence[CandidateResult], config: SearchConfig) -> CandidateResult:
+    """Select labels of near samples or own ones, then Q: popularity unless another one is clearly better."""
+    base = (
+        [one for one in results if isinstance(one.candidate.transition, str) and one.candidate.transition == EARLY]
+        if config.transition is None
+        else list(results)
+    )
+    first = max(base, key=lambda one: one.score)
+    rivals = [one for one in results if one not in base]
+    if any(one.better_than(first, BETTER_BY) for one in rivals):
+        return max(rivals, key=lambda one: one.score)
+    return _uncontradicted(first, rivals)
+
+
+def _uncontradicted(first: CandidateResult, rivals: Sequence[CandidateResult]) -> CandidateResult:
+    """Return popularity, or the likeliest family that labels do not contradict while they contradict popularity.
+
+    Popularity takes classes to be about equally frequent. So uniform labels of rare classes contradict it.
+    """
+    families = [one for one in rivals if one.candidate.transition in ALTERNATIVES]
+    if not families or first.scorers[0].held_out.labels.ndim == 2 or not _contradicted(first):
+        return first
+    fitting = [one for one in families if not _contradicted(one) and not first.better_than(one, 1.0)]
+    return max(fitting, key=lambda one: one.score) if fitting else first
+
+
+def _contradicted(result: CandidateResult) -> bool:
+    """Whether held-out labels contradict the Q of a candidate that is a family."""
+    totals = np.sum([scorer.mask.sum(axis=0) for scorer in result.scorers], axis=0) + 0.5
+    return check_table(result.table(), Belief.of(result.candidate.transition, totals)).contradicted
+
+
+def _finished(
+    pool: Pool,
+    selected: CandidateResult,
+    results: Sequence[CandidateResult],
+    model: ModelChoice,
+    config: SearchConfig,
+    deadline: Deadline,
+) -> Selection:
+    """Estimate Q on all samples, if it was estimated on folds; a temperature and the accuracy by held-out labels."""
+    told = {id(one): _as_given(one.candidate, len(pool)) for one in results}
+    if (variant := selected.candidate.variant) is not None and not deadline.over:
+        found = _estimated([Fold(pool, pool.take(np.arange(0)), None)], [variant], model, config, deadline)
+        if found:
+            told[id(selected)] = _as_given(replace(selected.candidate, matrices=found[0]), len(pool))
+    totals = pool.label_totals(config.n_classes)
+    beliefs = tuple(Belief.of(told[id(one)], totals) for one in results)
+    belief = Belief.of(told[id(selected)], totals)
+    scorer, logits = selected.scorers[0], selected.logits[0][selected.best]
+    return Selection(
+        selected=selected,
+        transition=told[id(selected)],
+        neighbors=n_neighbors(config),
+        results=tuple(results),
+        beliefs=beliefs,
+        temperature=scorer.temperature(logits, selected.candidate.matrices[0]),
+        estimate=_accuracy(selected, belief, config),
+        weight_decay=config.weight_decay,
+        cut=deadline.over,
+    )
+
+
+def _accuracy(selected: CandidateResult, belief: Belief, config: SearchConfig) -> LabelFreeConfusion | None:
+    """Estimate the accuracy from held-out labels: one per sample, of equal weights, or nothing is estimated."""
+    held_out = [scorer.held_out for scorer in selected.scorers]
+    weighted = any(np.ptp(part.weight) > 0 for part in held_out)
+    if held_out[0].labels.ndim == 2 or weighted or np.linalg.matrix_rank(belief.transition) < config.n_classes:
+        return None
+    return label_free_confusion(selected.table(), belief, classes=config.classes)
+
+
+def _as_given(candidate: Candidate, n: int) -> Any:
+    """Return the Q of a candidate as an estimator takes it."""
+    if candidate.variant is None:
+        return candidate.transition
+    matrix = candidate.matrices[0]
+    error = np.sqrt(matrix * (1 - matrix) * len(matrix) / n)  # of shares of so many labels of known, equal classes
+    return EstimatedTransition(matrix, error, None, f"labels and models of {n} samples", candidate.variant[0])
+
+
+def _lr(model: ModelChoice, config: SearchConfig) -> float:
+    if config.lr is not None:
+        return config.lr
+    return LINEAR_LR if family_of(model) is Family.LINEAR else NETWORK_LR
+
+
+def _describe(result: CandidateResult) -> str:
+    labels = "own labels" if result.candidate.own_labels else "labels of near samples"
+    q = result.candidate.transition
+    named = "Q estimated" if result.candidate.variant is not None else q if isinstance(q, str) else "Q given"
+    return f"{_name(result.model)}, {named}, {labels}, {result.epoch} epochs"
+
+
+def _name(model: ModelChoice) -> str:
+    return model if isinstance(model, str) else str(model["name"]) if isinstance(model, dict) else "model"
+
+
+MEANING = {
+    "ok": "narrow interval and a measured Q. Report it together with its interval.",
+    "too few labels": "the interval is wider than 30 points. Collect more held-out labels.",
+    "can't be checked": "correct only if Q is correct. Measure Q (transition_from_pairs) or test on true labels.",
+}
+
+
+def in_words(
+    table: Sequence[dict[str, Any]],
+    belief: Belief,
+    estimate: LabelFreeConfusion | None,
+    temperature: float,
+    purity: float | None = None,
+) -> str:
+    """Describe what was selected and why, what it assumes, and how accurate it seems."""
+    (selected,), others = [row for row in table if row["chosen"]], [row for row in table if not row["chosen"]]
+    lines = []
+    if estimate is not None and estimate.warning is not None:
+        lines.append(f"Warning: {estimate.warning}.")
+    lines += [
+        f"Selected: {_settings(selected)}, {selected['epoch']} epochs (best of {len(table)} candidates)",
+        f"  held-out log-likelihood of complementary labels: {selected['score']:.4f} per sample, "
+        f"{selected['samples']} samples",
+    ]
+    if others:
+        lines.append(f"  next best: {_settings(others[0])}, {others[0]['score']:.4f}, {others[0]['transition']}")
+    if selected["neighbors"] > 1:
+        of_same = "" if purity is None else f"; {100 * purity:.0f} % of these are predicted to be of its class"
+        lines.append(
+            f"  each sample is trained with the labels of its {selected['neighbors']} nearest samples{of_same}"
+        )
+    if selected["cut"]:
+        lines.append(
+            "  max_time ended the search early: another run may select differently; budget gives repeatable results"
+        )
+    lines.append(f"Assumed: {belief}")
+    if estimate is not None and estimate.warning is None:
+        figure = estimate.accuracy
+        interval = f"{100 * figure.low:.1f} to {100 * figure.high:.1f}"
+        lines.append(f"Estimated accuracy: {100 * figure.value:.1f} %, 95 % interval {interval} (held-out labels)")
+        lines.append(f"  {figure.verdict}: {MEANING[figure.verdict]}")
+    lines.append(f"Calibration: temperature {temperature:.2f}, fitted to the same held-out labels")
+    return "\n".join(lines)
+
+
+def _settings(row: dict[str, Any]) -> str:
+    """A candidate as users would name it."""
+    model = row["model"]
+    if isinstance(model, dict):
+        options = ", ".join(f"{key}={value}" for key, value in model.items() if key != "name")
+        model = f"{model['name']} ({options})" if options else model["name"]
+    labels = "" if row["neighbors"] > 1 else ", own labels only"
+    return f"{model}, learning rate {row['lr']:g}{labels}"
+
+
+class Deadline:
+    """The end of the time for a search, and its progress."""
+
+    def __init__(self, seconds: float | None, log: Log) -> None:
         self.end = None if seconds is None else monotonic() + seconds
-        self.say, self.said = say, monotonic()
+        self.log, self.logged = log, monotonic()
 
-    def doing(self, what: str) -> None:
-        """Say so, unless something was said a short time ago."""
-        if monotonic() - self.said >= QUIET:
-            self.said = monotonic()
-            self.say(what)
+    def progress(self, what: str) -> None:
+        """Log what is being done, unless something was logged a short time ago."""
+        if monotonic() - self.logged >= QUIET:
+            self.logged = monotonic()
+            self.log(what)
 
     @property
     def over(self) -> bool:
-        """Whether it is; where several processes train together, by the clock of the first."""
+        """Whether the time is over; of several processes that train together, by the clock of the first."""
         if self.end is None:
             return False
         over, who = monotonic() >= self.end, ranks()
         return over if who is None else who.first_says(over)
-
-
-def _candidates(
-    rest: Pool, judge: _Judge, belief: Belief, given: Given, clock: _Clock, last: int | None = None
-) -> Iterator[Tried]:
-    """All rates of every model, trained as one stack; of a user's own module one after the other."""
-    epochs = last or given.epochs
-    for model, rates in _stacks(given):
-        looked_at, kept = given.looked_at, list[FloatArray]()
-        engine = _engine(rest, model, rates, belief, given, epochs, given.warm_up, given.seed)
-        held, trying = engine.prepare(judge.held.x), f"trying {_words(model)}"
-
-        def look(
-            engine: Engine, held: Tensor = held, at: Any = looked_at, kept: Any = kept, trying: str = trying
-        ) -> bool:
-            if engine.epoch in at:
-                kept.append(engine.predict(0, held).double().cpu().numpy())
-            clock.doing(f"{trying}, epoch {engine.epoch} of {epochs}")
-            return clock.over and bool(kept)
-
-        train(engine, epochs, [look])
-        for i, rate in enumerate(rates):
-            logits = np.stack([one[i] for one in kept])
-            each = np.stack([judge.each(one, belief.transition) for one in logits])
-            yield Tried(model, rate, belief, given.warm_up, looked_at[: len(kept)], each, judge.held.weight, logits)
-
-
-def _short_list(tried: Sequence[Tried], best: Tried) -> list[Tried]:
-    """The candidates told the same Q that are not surely behind the best, which is one of them."""
-    rivals = [one for one in tried if one.belief is best.belief and not one.behind(best, OUT)]
-    return sorted({best, *rivals}, key=lambda one: one.score)[:SHORT]
-
-
-def _on_further(
-    pool: Pool, folds: Sequence[tuple[IntArray, IntArray]], short: Sequence[Tried], given: Given, clock: _Clock
-) -> tuple[list[IntArray], list[Tried]]:
-    """What was held out, and candidates with runs for it, until well past where they were best on the first."""
-    last = min(given.epochs, FURTHER * max(one.epochs[one.best] for one in short))
-    found: dict[Tried, list[Tried]] = {one: [] for one in short}
-    parts: list[IntArray] = []
-    for number, (rows, part) in enumerate(folds, 2):
-        clock.doing(f"fold {number} of {len(folds) + 1}")
-        rest, judge = pool.take(rows), _Judge(pool.take(part), given.n_classes, given.classes)
-        runs: dict[Tried, Tried] = {}
-        for model in given.models:
-            if same := [one for one in short if one.model is model]:
-                these = replace(given, models=[model], rates=[one.rate for one in same])
-                runs |= zip(same, _candidates(rest, judge, same[0].belief, these, clock, last), strict=True)
-        if clock.over:
-            break  # runs that were cut short say nothing of later epochs
-        parts.append(part)
-        for one, run in runs.items():
-            found[one].append(run)
-    return parts, [one.joined(runs) for one, runs in found.items()]
-
-
-def _told_another(
-    pool: Pool,
-    folds: Sequence[tuple[IntArray, IntArray]],
-    chosen: Tried,
-    judge: _Judge,
-    given: Given,
-    clock: _Clock,
-) -> Tried | None:
-    """The chosen candidate, told another family that labels do not contradict; None if none is better."""
-    (rows, part), *further = folds
-    rest, table = pool.take(rows), judge.table(chosen)
-    beliefs = [Belief.of(family, _totals(rest, given.n_classes)) for family in OTHERS]
-    beliefs = [one for one in beliefs if not check_table(table, one).contradicted]
-    if clock.over or not beliefs:
-        return None
-    logits = chosen.logits[chosen.best]
-    belief = min(beliefs, key=lambda one: float(judge.share @ judge.each(logits, one.transition)))
-    these = replace(given, models=[chosen.model], rates=[chosen.rate])
-    first = _Judge(pool.take(part), given.n_classes, given.classes)
-    (other,) = _candidates(rest, first, belief, these, clock)
-    _, (other,) = _on_further(pool, further, [other], these, clock)
-    if other.each.shape[1] < chosen.each.shape[1] or other.behind(chosen):  # the time is over, or it is worse
-        return None
-    return None if check_table(judge.table(other), belief).contradicted else other
-
-
-def _stacks(given: Given) -> Iterator[tuple[ModelChoice, Sequence[float]]]:
-    for model in given.models:
-        together = family_of(model) is not Family.OWN
-        yield from ((model, rates) for rates in ([given.rates] if together else [[rate] for rate in given.rates]))
-
-
-def _estimated(rest: Pool, tried: Sequence[Tried], given: Given, clock: _Clock) -> ModelTransition | None:
-    """Q from the training labels, with models of the kind that learnt best in short time; None if the time is over."""
-    if clock.over:
-        return None
-    half = len(rest) // 2
-    steps = max(half // given.batch_size, 1)
-    images = all(family_of(model) is Family.IMAGE for model in given.models)
-    least, rounds = (IMAGE_EPOCHS, min(IMAGE_ROUNDS, given.rounds)) if images else (FEW_EPOCHS, given.rounds)
-    few = min(max(least, ceil(FEW_STEPS / steps)), given.epochs)
-    place = int(np.searchsorted(tried[0].epochs, min(ceil(few / 2), tried[0].epochs[-1])))
-    able = [one for one in tried if one.rate >= RATE] or tried  # too slow a model finds no Q but the one it was told
-    quick = min(able, key=lambda one: float(one.scores[place]))
-    together = family_of(quick.model) is not Family.OWN  # several rates, as their mean is steadier
-    rates = [one.rate for one in able if one.model is quick.model] if together else [quick.rate]
-    warm_up = given.warm_up_of(half, given.batch_size, few)
-    numbers = count(1)
-
-    def predict(matrix: FloatArray, inside: IntArray, part: IntArray, seed: int) -> FloatArray:
-        told = Belief.given(matrix, _totals(rest, given.n_classes))
-        engine = _engine(rest.take(inside), quick.model, rates, told, given, few, warm_up, seed)
-        clock.doing(f"estimating how labels are chosen, model {next(numbers)}")
-        train(engine, few, [lambda engine: clock.over])
-        if clock.over:
-            raise _OutOfTimeError
-        logits = engine.predict(0, engine.prepare(rest.x[torch.as_tensor(part)]))
-        return logits.double().softmax(-1).mean(0).cpu().numpy()
-
-    seeds = np.random.RandomState(given.seed)
-    mask = to_mask(rest.labels, given.n_classes)
-    try:
-        return cross_fitted(mask, predict, seeds, sample_weight=rest.weight, groups=rest.groups, rounds=rounds)
-    except _OutOfTimeError:
-        return None
-
-
-def _engine(
-    pool: Pool,
-    model: ModelChoice,
-    rates: Sequence[float],
-    belief: Belief,
-    given: Given,
-    epochs: int,
-    warm_up: int,
-    seed: int,
-) -> Engine:
-    """Runs of one model at some rates."""
-    spec, weight = LOSSES[LOSS], pool.weight
-    scaled = torch.as_tensor(weight / weight.mean(), dtype=given.dtype) if np.ptp(weight) > 0 else None
-    targets = Targets.of(torch.as_tensor(pool.labels), given.n_classes, scaled, float(weight.mean()))
-    loss = RunLoss(spec, (), spec.told(belief), 0, len(rates))
-    if warm_up:
-        loss = loss.after(warm_up, spec.told(Belief.of(EARLY, _totals(pool, given.n_classes))))
-    training = Training(
-        model=model,
-        n_classes=given.n_classes,
-        scale=1.0,
-        batch_size=given.batch_size,
-        weight_decay=given.weight_decay,
-        dtype=given.dtype,
-        device=given.device,
-        epochs=epochs,
-        recipe=given.recipe,
-    )
-    return make_engine([RunGroup(pool.x, targets, seed, list(rates), [loss])], training)
-
-
-def _totals(pool: Pool, n_classes: int) -> FloatArray:
-    """Label counts; half a label each where some class was never named, as others of its samples may be held out."""
-    totals = label_totals(pool.labels, n_classes, pool.weight)
-    return totals if totals.all() else totals + 0.5
-
-
-def _name(tried: Tried) -> str:
-    return f"{_words(tried.model)} at {tried.rate:g}"
-
-
-def _words(model: ModelChoice) -> str:
-    return model if isinstance(model, str) else str(model["name"]) if isinstance(model, dict) else "model"

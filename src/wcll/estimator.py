@@ -24,6 +24,7 @@ from wcll.checks import (
     FloatArray,
     InputError,
     InputTypeError,
+    IntArray,
     choice,
     non_negative,
     positive,
@@ -38,6 +39,7 @@ from wcll.inputs import (
     check_features,
     check_groups,
     check_labels,
+    check_neighbor_features,
     check_target_prior,
     seed_of,
     to_tensor,
@@ -56,10 +58,17 @@ from wcll.models import (
     UserStack,
     check_size,
     family_of,
-    outline_model,
 )
-from wcll.models.stack import named
+from wcll.models.stack import folded, named, unfolded
 from wcll.models.turns import Turns
+from wcll.neighbors import (
+    Scaling,
+    column_scaling,
+    components,
+    label_shares,
+    nearest_neighbors,
+    standardized,
+)
 from wcll.streams import stream_seed
 from wcll.training import (
     Engine,
@@ -69,9 +78,9 @@ from wcll.training import (
     dtype_and_device,
     make_engine,
     recipe_of,
-    threads_for,
     torch_threads,
     train,
+    training_threads,
 )
 from wcll.training.recipe import usual, usual_model
 
@@ -103,11 +112,24 @@ class FitEpoch:
 Callback = Callable[[FitEpoch], bool | None]
 
 #: What only some fits leave.
-SOMETIMES = ("image_shape_", "image_bytes_", "feature_names_in_", "chosen_", "selection_", "estimate_", "prior_")
+SOMETIMES = (
+    "image_shape_",
+    "image_bytes_",
+    "feature_names_in_",
+    "chosen_",
+    "selection_",
+    "estimate_",
+    "prior_",
+    "neighbor_purity_",
+)
+FOLDABLE = (Family.LINEAR, Family.DENSE)  #: models whose first layer can take over the scaling of features
 BATCH_SIZE = 256  #: samples of a step, if nothing else is said
 AT_ONCE = 4096  #: training samples whose probabilities are added up together
 #: What is taken where a user names a loss and nothing else: the paper's setting.
-PAPER: dict[str, Any] = {"model": "linear", "lr": 5e-4, "max_epochs": 100, "weight_decay": 1e-4, "warm_up": 0}
+PAPER: dict[str, Any] = {
+    **{"model": "linear", "lr": 5e-4, "max_epochs": 100, "weight_decay": 1e-4, "warm_up": 0},
+    **{"neighbors": 1, "standardize": False},
+}
 
 
 def _check_uses_weights(loss: RunLoss, like: torch.Tensor, samples: Samples, *, given: Any) -> None:
@@ -130,13 +152,6 @@ def _copied(module: torch.nn.Module) -> torch.nn.Module:
         return copy.deepcopy(module)
     except Exception:  # whatever a user's attributes raise
         return module
-
-
-def _threads(model: ModelChoice, x: NDArray[Any] | torch.Tensor, n_classes: int, batch_size: int) -> int | None:
-    """Return the threads to train a model with on samples such as ``x``; None is all of them."""
-    if not isinstance(model, str | dict):
-        return None
-    return threads_for(outline_model(model, x.shape[1:], n_classes), min(batch_size, len(x)))
 
 
 def _ask(samples: Samples, belief: Belief, groups: NDArray[Any] | None = None, *, stacklevel: int) -> None:
@@ -178,7 +193,7 @@ class ComplementaryClassifier(KeptClassifier):
         instead, and in which ``forward`` is kept from giving up any class (its ``balance``). Where rows of Q are
         alike, as those of similar classes are in what people label, a model that is told Q at once may take one class
         for the other, and stay with it; a rare class may end up predicted for no sample. None is 0, or for
-        ``loss="auto"`` four, or 300 steps if that is more.
+        ``loss="auto"`` 300 steps; 100 for fewer than 500 samples, and a third of all at most.
     weights : None, "auto", str or array of shape (k,)
         Class weights: ``"auto"`` is Eq. 13 from the recovered pi for the loss ``wcll``, none for others; or
         ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own. They are for samples that were kept or
@@ -196,16 +211,21 @@ class ComplementaryClassifier(KeptClassifier):
         be mirrored (``test_flip`` neither). None is "plain", or for ``loss="auto"`` "strong" with a convolutional
         ``model``, and on a GPU for images of 16 pixels a side or more (not mirrored if they have no colour).
     lr, max_epochs, weight_decay : optional
-        Adam with L2 decay. None is the paper's 5e-4, 100 epochs and 1e-4; for ``loss="auto"`` the rate is chosen among
-        5e-4, 2e-3 and 1e-2, and the number of epochs up to 60, or 1500 steps if that is more (``max_epochs`` says up to
-        how many else). For ``training="strong"`` 1e-3, 80 epochs (or 1500 steps) and 0.05, and nothing is chosen among
+        Adam with L2 decay. None is the paper's 5e-4, 100 epochs and 1e-4. For ``loss="auto"`` the learning rate is 1e-2
+        for a linear model and 1e-3 for a network, and the length is selected, up to 1500 or 2000 steps (or
+        ``max_epochs``). For ``training="strong"`` 1e-3, 80 epochs (or 1500 steps) and 0.05, and nothing is chosen among
         them; ``model`` is then ``cnn9``, if none is given, and without drop-out, unless ``{"name": "cnn9", "dropout":
         0.25}`` says otherwise (with drop-out, rare classes are given up).
     batch_size : int
+    neighbors : int, optional
+        Train each sample with the complementary labels of its nearest samples, so many with itself; only for
+        ``forward``. None is 1, its own labels; for ``loss="auto"`` 10, unless held-out labels prefer 1.
+    standardize : bool, optional
+        Train on features of mean 0 and deviation 1; the first layer of the fitted model takes them as they are. None is
+        False; for ``loss="auto"`` True with a linear model or an mlp where ranges of columns differ 30-fold.
     budget : int, optional
-        For ``loss="auto"``: about how many run-steps, a step of one model each, all of it may take. None is what ten
-        fits of 100 epochs take, or 25,000 if that is more; less makes shorter trainings and fewer rounds of estimates.
-        It counts steps and no time, so that results repeat.
+        For ``loss="auto"``: about how many training steps of single models the search may take. None is 30,000; less
+        makes shorter trainings. It counts steps and no time, so that results repeat.
     max_time : float, optional
         For ``loss="auto"``: seconds after which nothing further is tried, and what is best so far is fitted to all
         samples. Results then depend on the machine: ``report`` says if time was over.
@@ -234,11 +254,13 @@ class ComplementaryClassifier(KeptClassifier):
     weights_ : ClassWeights or None
         Its class weights, and which pi they were made from.
     selection_ : list of dict
-        After ``loss="auto"``: a row a candidate, the best first: ``model``, ``lr``, ``transition``, ``epoch``,
-        ``score`` (how likely held-out labels are), ``samples`` (how many these are), ``chosen``, ``cut`` if
-        ``max_time`` was over before all was tried, and ``contradicted`` if another Q was taken as labels contradict it.
+        After ``loss="auto"``: a row per candidate, the best first: ``model``, ``lr``, ``transition``, ``neighbors``,
+        ``epoch``, ``score`` (mean log-likelihood of held-out labels), ``samples`` (how many these are), ``chosen``, and
+        ``cut`` if ``max_time`` was over before the search was.
     chosen_ : dict
         After ``loss="auto"``: the settings that were chosen, as they could be given.
+    neighbor_purity_ : float
+        If ``neighbors`` were used: the share of them that are predicted to be of the sample's own class.
     temperature_ : float
         By which ``predict_proba`` divides logits: 1, or after ``loss="auto"`` what makes held-out labels likeliest.
     prior_ : array of shape (k,)
@@ -255,12 +277,17 @@ class ComplementaryClassifier(KeptClassifier):
 
     Notes
     -----
-    ``loss="auto"`` splits samples into five folds, trains candidates on all but one with the likelihood of labels under
-    Q (``forward``), estimates Q with cross-fitted models if none is given (as
-    :func:`wcll.annotators.transition_with_model` does), chooses by the likelihood of labels that models have not seen,
-    first of one fold, then between the few that are left of all, and fits what was chosen to all samples. Where
-    these labels contradict popularity's Q, with which it begins, uniform and inverse-size labels are tried. No true
-    label is used.
+    ``loss="auto"`` selects by the likelihood of held-out complementary labels; no true label is used.
+
+    1. Samples are split into five folds, of which two are used from 5000 samples on. Groups, and copies of a row, lie
+       in one fold. Nearest neighbours are found, and Q is estimated with cross-fitted linear models, on the training
+       part of each fold alone.
+    2. Linear models are trained with each Q (popularity, uniform, inverse-size, estimates), on labels of near samples
+       and on own labels, in one stack. Popularity is taken unless another Q is better by two standard errors.
+    3. An mlp is trained with that Q, and taken if it is better by one standard error.
+    4. What was selected is fitted to all samples, with Q estimated once more from all of them.
+
+    Of more than 50,000 samples the search takes so many at random, and so many may be neighbours.
     Whatever is given (``model``, ``lr``, ``weight_decay``, ``transition``, ``warm_up``) is taken as it is.
 
     Examples
@@ -274,11 +301,13 @@ class ComplementaryClassifier(KeptClassifier):
     True
     """
 
-    model: Any  # these six may be left open; a copy that learns has them settled
+    model: Any  # these eight may be left open; a copy that learns has them settled
     lr: Any
     max_epochs: Any
     weight_decay: Any
     warm_up: Any
+    neighbors: Any
+    standardize: Any
     training: Any
     estimate_: LabelFreeConfusion | None
 
@@ -297,6 +326,8 @@ class ComplementaryClassifier(KeptClassifier):
         max_epochs: int | None = None,
         batch_size: int = BATCH_SIZE,
         weight_decay: float | None = None,
+        neighbors: int | None = None,
+        standardize: bool | None = None,
         training: str | dict[str, Any] | None = None,
         budget: int | None = None,
         max_time: float | None = None,
@@ -319,6 +350,8 @@ class ComplementaryClassifier(KeptClassifier):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.weight_decay = weight_decay
+        self.neighbors = neighbors
+        self.standardize = standardize
         self.training = training
         self.budget = budget
         self.max_time = max_time
@@ -331,7 +364,15 @@ class ComplementaryClassifier(KeptClassifier):
 
     # Learning
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        neighbor_features: ArrayLike | None = None,
+    ) -> Self:
         """Learn from features and complementary labels.
 
         Parameters
@@ -345,6 +386,8 @@ class ComplementaryClassifier(KeptClassifier):
             that does not use them, as a function of your own may not.
         groups : array of shape (n,), optional
             For ``loss="auto"``: samples of one group, such as images of one patient, are on one side of every split.
+        neighbor_features : array of shape (n, m), optional
+            Features in which nearest neighbours are found, such as outputs of a pretrained network; X by default.
 
         Warns
         -----
@@ -353,10 +396,11 @@ class ComplementaryClassifier(KeptClassifier):
             if a declared class is never a label; if an entry Q[y, y] is the largest of its row; if Q and class weights
             correct for the same; if a quick classifier predicts labels so well that they may be true labels.
         """
+        near = check_neighbor_features(neighbor_features, X)
         if self._chooses():
-            return self._choose(X, y, sample_weight, groups)
+            return self._choose(X, y, sample_weight, groups, near=near)
         epochs = whole("max_epochs", self._settled().max_epochs)
-        return self._learn(X, y, sample_weight, self.classes, epochs, part=False)
+        return self._learn(X, y, sample_weight, self.classes, epochs, part=False, near=near)
 
     def fit_stream(self, stream: Stream) -> Self:
         """Learn from samples that do not fit into memory, as ``wcll train --stream`` reads them.
@@ -387,7 +431,15 @@ class ComplementaryClassifier(KeptClassifier):
             raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
         return self._learn(X, y, sample_weight, known, 1, part=True)
 
-    def _choose(self, X: Any, y: Any, sample_weight: Any, groups: Any, stream: Stream | None = None) -> Self:
+    def _choose(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        stream: Stream | None = None,
+        near: NDArray[Any] | None = None,
+    ) -> Self:
         """Choose what was left open without a true label, and learn with it."""
         blank = copy.copy(self)
         blank.__dict__.pop("chosen_", None)  # of an earlier fit
@@ -403,54 +455,62 @@ class ComplementaryClassifier(KeptClassifier):
         if self.model is None and self.training is None:
             blank.training = auto.training_for(samples.features.shape[1:], device)
             new = blank._settled()
-        if len(samples.features) < auto.LEAST:
+        if len(samples.features) < auto.MIN_SAMPLES:
             line = f"{len(samples.features)} samples are too few to choose by: {auto.LOSS}, told popularity, is trained"
             warnings.warn(line, LabelWarning, stacklevel=3)
             blank._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False, stream=stream)
             self._become(blank)
             return self
-        budget = None if self.budget is None else whole("budget", self.budget)
-        n = len(samples.features)
-        epochs, rounds = auto.Given.lengths(n, self.batch_size, budget)
         strong = usual(new.training)  # nothing, if it is plain
-        whole_pass = 1.0 if stream is None else stream.n / n  # in epochs of the samples that are chosen by
-        if self.max_epochs is not None:
-            most = ceil(whole("max_epochs", self.max_epochs) * whole_pass)
-            epochs = most if stream is None else min(most, max(epochs, self.max_epochs))
-        elif budget is None:
-            epochs = max(epochs, strong.get("max_epochs", 0))
-        seed = seed_of(self.random_state)
-        given = auto.Given(
+        n = len(samples.features)
+        config = auto.SearchConfig(
             n_classes=len(samples.labels.classes),
-            models=auto.MODELS if self.model is None and not strong else [new.model],
-            rates=auto.RATES if self.lr is None and not strong else [new.lr],
+            model=new.model if strong else self.model,
+            lr=new.lr if strong else self.lr,
             recipe=recipe_of(new.training),
             weight_decay=new.weight_decay,
             batch_size=self.batch_size,
             dtype=dtype,
             device=device,
-            seed=seed,
+            seed=seed_of(self.random_state),
             transition=self.transition,
-            warm_up=auto.Given.warm_up_of(n, self.batch_size, epochs) if self.warm_up is None else self.warm_up,
-            epochs=epochs,
-            rounds=rounds,
+            neighbors=1 if stream is not None else self.neighbors,
+            warm_up=self.warm_up,
+            max_epochs=strong.get("max_epochs") if self.max_epochs is None else whole("max_epochs", self.max_epochs),
+            budget=None if self.budget is None else whole("budget", self.budget),
             max_time=None if self.max_time is None else positive("max_time", self.max_time),
             classes=samples.labels.classes,
         )
-        x = to_tensor(samples.features, dtype, torch.device("cpu"))
-        pool = auto.Pool(x, samples.labels.values, samples.weight, checked_groups)
-        threads = [_threads(model, pool.x, given.n_classes, given.batch_size) for model in given.models]
-        with torch_threads(None if None in threads else 1):
-            found = auto.choose(pool, given, print if self.verbose else LOG.info)
+        scaling = None
+        if self.standardize is not False and stream is None and family_of(config.model or "linear") in FOLDABLE:
+            scaling = column_scaling(samples.features, always=self.standardize is True)
+        x = to_tensor(standardized(samples.features, scaling), dtype, torch.device("cpu"))
+        pool = auto.Pool(x, samples.labels.values, samples.weight, checked_groups, near)
+        found = auto.choose(pool, config, print if self.verbose else LOG.info)
         told = copy.copy(self)
-        told.random_state, told.chosen_ = seed, {"loss": auto.LOSS, "training": new.training, **found.settings}
+        told.random_state = config.seed
+        told.chosen_ = {
+            "loss": auto.LOSS,
+            "training": new.training,
+            **found.settings,
+            "standardize": scaling is not None,
+        }
         told.selection_, told.estimate_ = found.table(), found.estimate
-        passes = min(ceil(found.epoch / whole_pass), self.max_epochs or found.epoch)
+        whole_pass = 1.0 if stream is None else stream.n / n  # in epochs of the samples that were searched with
+        passes = max(min(ceil(found.settings["max_epochs"] / whole_pass), self.max_epochs or 10**9), 1)
         told.chosen_["max_epochs"] = passes
         before = getattr(self, "network_", None)
         try:
             told._learn(
-                X, y, sample_weight, self.classes, passes, part=False, temperature=found.temperature, stream=stream
+                X,
+                y,
+                sample_weight,
+                self.classes,
+                passes,
+                part=False,
+                temperature=found.temperature,
+                stream=stream,
+                near=near,
             )
         finally:
             if getattr(told, "network_", None) is not before:
@@ -470,7 +530,7 @@ class ComplementaryClassifier(KeptClassifier):
         """A copy in which everything is settled that may be left open."""
         new, settings = copy.copy(self), dict(PAPER)
         if self._is_auto():
-            settings |= {"lr": auto.RATE, "transition": EARLY}
+            settings |= {"lr": 2e-3, "transition": EARLY}
             new.loss = auto.LOSS
             for name, value in getattr(self, "chosen_", {}).items():
                 setattr(new, name, value)
@@ -499,6 +559,7 @@ class ComplementaryClassifier(KeptClassifier):
         part: bool,
         temperature: float = 1.0,
         stream: Stream | None = None,
+        near: NDArray[Any] | None = None,
     ) -> Self:
         """Learn on a copy that takes this one's place once an epoch is over: what fails before changes nothing."""
         go_on = hasattr(self, "network_") and (part or self.warm_start)
@@ -521,9 +582,10 @@ class ComplementaryClassifier(KeptClassifier):
             training = replace(training, feed=feed)
         check_size(training.model, samples.features.shape[1:], training.n_classes, dtype=training.dtype)
         own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
-        fastest = _threads(training.model, samples.features, training.n_classes, training.batch_size)
+        fastest = training_threads(training.model, samples.features, training.n_classes, training.batch_size)
         with torch_threads(fastest) as threads:
-            group = new._run_group(samples, spec, options, training.dtype)
+            new.scaling_ = new._scaling(samples, go_on, stream)
+            group = new._run_group(samples, spec, options, training.dtype, near)
             if np.ptp(samples.weight) > 0:
                 _check_uses_weights(group.losses[0], training.like, samples, given=sample_weight)
             if stream is not None and training.feed is not None:
@@ -531,7 +593,7 @@ class ComplementaryClassifier(KeptClassifier):
             engine = make_engine([group], training, plain=own)
             if go_on and not engine.load_state(self.state_):
                 LOG.info("kept by another kind of engine: the optimiser starts anew from the weights that were reached")
-                engine.load_parameters(0, self.network_.state_dict())
+                engine.load_parameters(0, unfolded(self.network_.state_dict(), new.scaling_))
                 engine.epoch = self.n_iter_
             begun = engine.epoch
             try:
@@ -539,14 +601,25 @@ class ComplementaryClassifier(KeptClassifier):
             finally:
                 if engine.epoch > begun:
                     self._become(new._taken_from(engine, samples))
+        if (found := new.__dict__.pop("_near", None)) is not None:
+            index = self._predicted(samples.features)
+            self.neighbor_purity_ = float((index[found[:, 1:]] == index[:, None]).mean())
         return self
+
+    def _predicted(self, features: NDArray[Any]) -> IntArray:
+        """Return the index of the predicted class of each sample, for the class shares of training."""
+        parts = [
+            self._outputs(features[i : i + AT_ONCE]).argmax(-1).cpu().numpy() for i in range(0, len(features), AT_ONCE)
+        ]
+        return np.concatenate(parts)
 
     def _become(self, new: ComplementaryClassifier) -> None:
         """Take what another has learned; settings, and what callbacks may have set, stay."""
         settings = self.get_params(deep=False)
         for name in SOMETIMES:
             self.__dict__.pop(name, None)
-        self.__dict__.update({name: value for name, value in new.__dict__.items() if name not in settings})
+        skipped = {*settings, "_near"}
+        self.__dict__.update({name: value for name, value in new.__dict__.items() if name not in skipped})
 
     def _check_samples(self, X: Any, y: Any, sample_weight: Any, classes: Any, go_on: bool, part: bool) -> Samples:
         features = check_features(self, X, reset=not go_on)
@@ -611,7 +684,21 @@ class ComplementaryClassifier(KeptClassifier):
             turn=Turns(stream_seed(self.seed_, "dropout", begun), device).turn if own else nullcontext,
         )
 
-    def _run_group(self, samples: Samples, spec: LossSpec, options: dict[str, Any], dtype: torch.dtype) -> RunGroup:
+    def _scaling(self, samples: Samples, go_on: bool, stream: Stream | None) -> Scaling | None:
+        """Return mean and deviation of columns if features are standardised; those of an earlier fit, if it goes on."""
+        if not self.standardize or stream is not None:
+            return None
+        earlier: Scaling | None = getattr(self, "scaling_", None) if go_on else None
+        return earlier or column_scaling(samples.features, always=True)
+
+    def _run_group(
+        self,
+        samples: Samples,
+        spec: LossSpec,
+        options: dict[str, Any],
+        dtype: torch.dtype,
+        neighbor_features: NDArray[Any] | None = None,
+    ) -> RunGroup:
         """The one run that is to be trained."""
         weight = samples.weight
         needed = np.ptp(weight) > 0 or callable(self.loss)  # a user's loss may count on them
@@ -622,7 +709,12 @@ class ComplementaryClassifier(KeptClassifier):
         if self.warm_up and self.belief_.totals is not None:
             early = spec.told(Belief.of(EARLY, self.belief_.totals).with_weights(self.weights_))
             loss = loss.after(self.warm_up, early)
-        x = to_tensor(samples.features, dtype, torch.device("cpu"))
+        x = to_tensor(standardized(samples.features, self.scaling_), dtype, torch.device("cpu"))
+        if self.neighbors > 1:
+            points = components(x.numpy() if neighbor_features is None else neighbor_features, seed=self.seed_)
+            self._near = nearest_neighbors(points, self.neighbors, seed=self.seed_)
+            shares = label_shares(samples.labels.values, len(self.classes_), self._near, weight)
+            targets = replace(targets, near=torch.as_tensor(shares, dtype=dtype))
         return RunGroup(x, targets, self.seed_, [self.lr], [loss])
 
     def _class_weights(self, belief: Belief, spec: LossSpec) -> ClassWeights | None:
@@ -645,7 +737,10 @@ class ComplementaryClassifier(KeptClassifier):
     def _taken_from(self, engine: Engine, samples: Samples, *, copied: bool = False) -> Self:
         """This classifier with what an engine has learned; a copy of it, if training goes on."""
         network = engine.export(0)
+        copied = copied or self.scaling_ is not None  # the engine's own is for standardised features
         self.network_, self.n_iter_ = copy.deepcopy(network) if copied else network, engine.epoch
+        if self.scaling_ is not None:
+            self.network_.load_state_dict(folded(self.network_.state_dict(), self.scaling_))
         self.state_ = {name: tensor.clone() for name, tensor in engine.state().items()}
         if self.fitted_["link"] == "softmax":
             self.prior_ = self._class_shares(samples)
@@ -689,7 +784,13 @@ class ComplementaryClassifier(KeptClassifier):
         """
         check_is_fitted(self)
         if hasattr(self, "selection_"):
-            words = auto.in_words(self.selection_, self.belief_, getattr(self, "estimate_", None), self.temperature_)
+            words = auto.in_words(
+                self.selection_,
+                self.belief_,
+                getattr(self, "estimate_", None),
+                self.temperature_,
+                getattr(self, "neighbor_purity_", None),
+            )
         else:
             words = self._what_was_trained()
         if self.target_prior is None:
@@ -750,7 +851,12 @@ class ComplementaryClassifier(KeptClassifier):
             if go_on and getattr(self, name) != self.fitted_[name]:
                 began = f"{self.fitted_[name]!r}, with which training began"
                 raise InputError(name, began, repr(getattr(self, name)), "set warm_start=False to start anew")
+        if not isinstance(self.standardize, bool):
+            raise InputTypeError("standardize", "True, False or None", type(self.standardize).__name__)
         spec, options = self._loss()
+        if whole("neighbors", self.neighbors) > 1 and spec.name != auto.LOSS:
+            expected = f"1 for loss {spec.name!r}, which learns from each sample's own labels"
+            raise InputError("neighbors", expected, self.neighbors, f"take {auto.LOSS!r}")
         if self.target_prior is not None and spec.link != "softmax":
             expected = f"None for loss {spec.name!r}, which learns scores and no class probabilities"
             raise InputError("target_prior", expected, repr(self.target_prior), "take 'forward'")

@@ -239,6 +239,21 @@ def check_groups(groups: Any, n: int) -> IntArray | None:
     return member
 
 
+def check_neighbor_features(features: Any, X: Any) -> NDArray[Any] | None:
+    """Features in which neighbours are found, one row per sample of X; None if there are none."""
+    if features is None:
+        return None
+    array = np.asarray(features)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if array.dtype.kind not in "biuf":
+        raise InputTypeError("neighbor_features", "numbers", array.dtype)
+    if array.ndim != 2 or len(array) != n:
+        raise InputError("neighbor_features", f"numbers of shape ({n}, m), a row per sample", f"shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise InputError("neighbor_features", "finite numbers", "NaN or infinity")
+    return array
+
+
 def seed_of(random_state: Any) -> int:
     """A seed from an integer, a generator of NumPy's either kind, or fresh entropy."""
     if isinstance(random_state, np.random.Generator):

@@ -9,7 +9,7 @@ import numpy as np
 
 from wcll.checks import InputError, InputTypeError, choice
 
-STAGES = ("imbalance", "labels", "validation", "test", "init", "batches", "dropout", "augment", "theory")
+STAGES = ("imbalance", "labels", "validation", "test", "init", "batches", "neighbors", "dropout", "augment", "theory")
 
 RandomState = int | np.random.Generator | None
 

@@ -175,7 +175,7 @@ def test_what_is_being_chosen_is_told_from_time_to_time(files, tmp_path, capsys,
     words = ["--loss", "auto", "--model", "linear", "--budget", "400", "--out", str(tmp_path / "m")]
     assert run(["train", str(files["train"]["npz"]), *words]) == 0
     said = capsys.readouterr().err
-    for line in ("trying linear, epoch 1 of", "estimating how labels are chosen, model 1", "fold 2 of 5"):
+    for line in ("estimating Q, round 1", "training linear, epoch 1 of"):
         assert f"wcll: {line}" in said
     assert "Traceback" not in said
 

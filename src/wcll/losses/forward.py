@@ -26,8 +26,15 @@ def _gradient(
     weight: Tensor | None = None,
     balance: float = 0.0,
 ) -> Tensor:
-    """The softmax less the posterior of y given the labels: softmax(f) - softmax(f + log Q[:, ybar])."""
-    posterior = softmax(logits + _log_likelihood(transition, targets, logits))
+    """The softmax less the posterior of y given the labels: softmax(f) - softmax(f + log Q[:, ybar]).
+
+    With the labels of near samples it is the mean posterior, p (c / pQ) Q', over their shares c.
+    """
+    if targets.near is None:
+        posterior = softmax(logits + _log_likelihood(transition, targets, logits))
+    else:
+        chances = (p @ transition.matrix).clamp(min=torch.finfo(p.dtype).tiny)
+        posterior = p * ((targets.near / chances) @ transition.matrix.mT)
     gradient = sample_factor(logits, targets, weight) * (p - posterior)
     return gradient + balance / logits.shape[-1] * _balance_gradient(p, targets) if balance else gradient
 
@@ -125,6 +132,9 @@ def forward(
     little to learn from. With ``balance`` in the first epochs every class is tried on some samples; kept on, it would
     pull class shares towards equal ones.
 
+    Targets may have the labels of near samples (``neighbors`` of :class:`wcll.ComplementaryClassifier`). With their
+    shares :math:`c_j` the loss of a sample is :math:`-\sum_j c_j \log (p Q)_j`.
+
     References
     ----------
     .. [1] Yu, Liu, Gong, Tao: Learning with biased complementary labels (ECCV 2018).
@@ -139,8 +149,12 @@ def forward(
     """
     non_negative("balance", balance)
     batch = prepare(logits, ybar, weight, reduction, means="forward (balance)" if balance else None)
-    likelihood = _log_likelihood(as_transition(transition, logits), batch.targets, logits)
-    per_sample = -torch.logsumexp(logits.log_softmax(-1) + likelihood, -1)
+    matrix = as_transition(transition, logits)
+    if batch.targets.near is None:
+        per_sample = -torch.logsumexp(logits.log_softmax(-1) + _log_likelihood(matrix, batch.targets, logits), -1)
+    else:
+        chances = (logits.softmax(-1) @ matrix.matrix).clamp(min=torch.finfo(logits.dtype).tiny)
+        per_sample = -(batch.targets.near * chances.log()).sum(-1)
     risk = reduce_samples(per_sample, batch.targets, batch.weight, reduction)
     return risk + balance * _balance(logits, batch.targets) if balance else risk
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -33,6 +33,7 @@ class Targets:
     index: Tensor | None = None  #: (..., n) the label, where every sample has just one
     sample_weight: Tensor | None = None  #: (..., n), of mean 1 over the training set
     mass: float = 1.0  #: the mean of the sample weights before they were scaled: how many samples one stands for
+    near: Tensor | None = None  #: (..., n, k) shares of the labels of near samples, which "forward" learns from instead
     _shares: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
     _sums: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
     _sizes: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -73,7 +74,8 @@ class Targets:
 
     def __getitem__(self, rows: Tensor | slice) -> Targets:
         """The targets of some samples."""
-        return self.each(lambda part: part[..., rows, :] if part is self.mask else part[..., rows])
+        wide = (self.mask, self.near)
+        return self.each(lambda part: part[..., rows, :] if any(part is one for one in wide) else part[..., rows])
 
     def to(self, device: torch.device) -> Targets:
         """The same targets on a device."""
@@ -81,13 +83,19 @@ class Targets:
 
     def take(self, others: Targets) -> None:
         """Put others, which are fewer or as many, in the place of the first of these."""
-        overwrite((self.mask, self.index, self.sample_weight), (others.mask, others.index, others.sample_weight))
+        own = (self.mask, self.index, self.sample_weight, self.near)
+        overwrite(own, (others.mask, others.index, others.sample_weight, others.near))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Targets:
         """The same change made to every tensor."""
         index = None if self.index is None else change(self.index)
         weight = None if self.sample_weight is None else change(self.sample_weight)
-        return Targets(change(self.mask), index, weight, self.mass)
+        near = None if self.near is None else change(self.near)
+        return Targets(change(self.mask), index, weight, self.mass, near)
+
+    def own(self) -> Targets:
+        """The same without the labels of near samples."""
+        return self if self.near is None else replace(self, near=None)
 
     def __len__(self) -> int:
         return self.mask.shape[-2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -194,6 +194,35 @@ def predict_logits(model: RunStack, x: Tensor, *, batch_size: int | None = None,
         model, x = copy.deepcopy(model).double(), x.double()
     model.eval()
     return torch.cat([model(part) for part in torch.split(x, batch_size or model.family.at_once)], dim=1)
+
+
+def folded(parameters: Mapping[str, Tensor], scaling: tuple[Any, Any] | None) -> dict[str, Tensor]:
+    """Return parameters for features as they are, of a model that was trained on standardised ones."""
+    return _first_layer(
+        parameters, scaling, lambda weight, bias, mean, scale: (weight / scale, bias - (weight / scale) @ mean)
+    )
+
+
+def unfolded(parameters: Mapping[str, Tensor], scaling: tuple[Any, Any] | None) -> dict[str, Tensor]:
+    """Undo :func:`folded`."""
+    return _first_layer(parameters, scaling, lambda weight, bias, mean, scale: (weight * scale, bias + weight @ mean))
+
+
+def _first_layer(
+    parameters: Mapping[str, Tensor],
+    scaling: tuple[Any, Any] | None,
+    change: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+) -> dict[str, Tensor]:
+    """Change weight and bias of the first layer, in float64; all else stays."""
+    found = dict(parameters)
+    if scaling is None:
+        return found
+    names = list(found)[:2]  # weight and bias of the first layer
+    weight, bias = (found[name] for name in names)
+    mean, scale = (torch.as_tensor(values, dtype=torch.float64, device=weight.device) for values in scaling)
+    for name, old, new in zip(names, (weight, bias), change(weight.double(), bias.double(), mean, scale), strict=True):
+        found[name] = new.to(old.dtype)
+    return found
 
 
 def named(value: str | dict[str, Any], argument: str) -> tuple[str, dict[str, Any]]:

@@ -58,10 +58,10 @@ def choose_and_train(trial: Trial, view: View, device: torch.device) -> Recordin
 
 def stand_in(trial: Trial, view: View) -> Trial:
     """One training that takes about as long as all of those that are compared: to try, and to measure, what is slow."""
-    epochs, _ = auto.Given.lengths(len(view.data.x), trial.batch_size, trial.budget)
-    all_of_it = max(ceil(auto.ALL * epochs), 1)
+    steps = auto.SEARCH_COST if trial.budget is None else min(trial.budget, auto.SEARCH_COST)
+    epochs = max(ceil(steps / max(len(view.data.x) // trial.batch_size, 1)), 1)
     return replace(
-        trial, loss=auto.LOSS, lr=auto.RATE, assume=EARLY, epochs=all_of_it, evaluate="checkpoints", budget=None
+        trial, loss=auto.LOSS, lr=auto.LINEAR_LR, assume=EARLY, epochs=epochs, evaluate="checkpoints", budget=None
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from wcll.auto import RATES
+from wcll.auto import STACKED
 from wcll.checks import InputError
 from wcll.memory import SHARE, free_memory, in_words
 from wcll.models import check_size
@@ -36,7 +36,7 @@ def need_of(job: Job, view: View, device: torch.device) -> Need:
     recorded = predicted + training.epochs * HISTORY * (k + 3) + 4 * n_valid * k * 8
     if job.auto:  # rates are compared at once, on samples as numbers, of which folds are copies
         copies = COPIES * view.data.x.numel() * getattr(torch, job.first.dtype).itemsize
-        return Need(need.shared, len(RATES) * (need.per_run + recorded) + copies)
+        return Need(need.shared, STACKED * (need.per_run + recorded) + copies)
     return Need(need.shared, need.per_run + recorded)
 
 

@@ -1,7 +1,7 @@
 """How runs are trained: engines, one loop over epochs, and what they are given."""
 
 from wcll.training.batches import batches
-from wcll.training.device import dtype_and_device, threads_for, torch_threads
+from wcll.training.device import dtype_and_device, threads_for, torch_threads, training_threads
 from wcll.training.engine import Engine
 from wcll.training.engines import make_engine
 from wcll.training.epochs import Observer, train
@@ -29,4 +29,5 @@ __all__ = [
     "together",
     "torch_threads",
     "train",
+    "training_threads",
 ]

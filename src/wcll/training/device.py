@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from wcll.checks import InputError, choice
-from wcll.models import Family, RunStack
+from wcll.models import Family, ModelChoice, RunStack, outline_model
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 MIN_SHARED = 1e8  #: floating-point operations of a step, a millisecond of one core, from which on threads share them
@@ -45,6 +47,13 @@ def threads_for(network: RunStack, n_samples: int) -> int | None:
     operations = 6 * n_samples * sum(parameter.numel() for parameter in network.parameters())
     short = network.family is Family.DENSE and operations < MIN_SHARED
     return 1 if short or network.family is Family.LINEAR else None
+
+
+def training_threads(model: ModelChoice, x: NDArray[Any] | Tensor, n_classes: int, batch_size: int) -> int | None:
+    """Return the threads to train a model with on samples such as ``x``; None is all of them."""
+    if not isinstance(model, str | dict):
+        return None
+    return threads_for(outline_model(model, tuple(x.shape[1:]), n_classes), min(batch_size, len(x)))
 
 
 class _Limits:

@@ -72,7 +72,6 @@ class LinearRuns(Engine):
             for rows in (order + shift).flatten(1).to(self.training.device, non_blocking=True):
                 self.rows.copy_(rows)
                 self._replay(self._step)
-        self._last = self._values(self._by_run(self.logits), self.labels.of(self.rows))
         self.epoch += 1
 
     def take_samples(self, x: Tensor, targets: Targets) -> None:
@@ -83,7 +82,7 @@ class LinearRuns(Engine):
 
     def last_losses(self, group: int) -> Tensor:
         """The losses of the last batch before its step, (runs,)."""
-        return self._last[group]
+        return self._values(self._by_run(self.logits), self.labels.of(self.rows))[group]
 
     def mean_losses(self, group: int) -> Tensor:
         """The losses averaged over the last epoch, (runs,), for a training that asks for them."""
@@ -182,23 +181,26 @@ class _Labels:
         self.index = torch.cat(single).to(device) if len(single) == len(parts) else None
         self.mask = torch.cat([part.mask for part in parts]).to(device) if self.index is None else None
         self.weight = torch.cat(weights).to(device) if weights else None
+        near = [part.near for part in parts if part.near is not None]
+        self.near = torch.cat(near).to(device) if near else None
         self.classes = torch.arange(training.n_classes, device=device).unsqueeze(-1)
         self.n_groups = len(groups)
 
     def take(self, targets: Targets) -> None:
         """Put others in the place of the first."""
-        overwrite((self.index, self.mask, self.weight), (targets.index, targets.mask, targets.sample_weight))
+        own = (self.index, self.mask, self.weight, self.near)
+        overwrite(own, (targets.index, targets.mask, targets.sample_weight, targets.near))
 
     def of(self, rows: Tensor) -> Targets:
         """The targets of rows (groups * batch,): shapes begin with (groups, 1)."""
-        index, mask, weight = (
+        index, mask, weight, near = (
             None if whole is None else whole.index_select(0, rows).view(self.n_groups, 1, -1, *whole.shape[1:])
-            for whole in (self.index, self.mask, self.weight)
+            for whole in (self.index, self.mask, self.weight, self.near)
         )
         if index is not None:
             mask = (index.unsqueeze(-2) == self.classes).mT  # samples are neighbours in memory
         assert mask is not None
-        return Targets(mask, index, weight, self.mass)
+        return Targets(mask, index, weight, self.mass, near)
 
 
 def _products(left: Tensor, right: Tensor, out: Tensor) -> None:

@@ -39,6 +39,7 @@ class RunLoss:
     stop: int
     early: RunLoss | None = None  #: what takes its place in the first epochs
     warm_up: float = 0  #: how many these are
+    own_labels: bool = False  #: whether labels of near samples are left out, though targets have them
 
     def at(self, epoch: float) -> RunLoss:
         """The loss of these runs in an epoch, counted from 0; within one that is streamed, at a part of it."""
@@ -53,11 +54,13 @@ class RunLoss:
 
     def value(self, context: Context) -> Loss:
         """The loss as a function of logits (..., runs, n, k) and targets, told ``context``."""
-        return self.spec.bind(context, **dict(self.options))
+        loss = self.spec.bind(context, **dict(self.options))
+        return (lambda logits, targets: loss(logits, targets.own())) if self.own_labels else loss
 
     def gradient(self, context: Context) -> Gradient:
         """Its gradient as a function of logits, their softmax, and targets."""
-        return self.spec.bind_gradient(context, **dict(self.options))
+        slope = self.spec.bind_gradient(context, **dict(self.options))
+        return (lambda logits, p, targets: slope(logits, p, targets.own())) if self.own_labels else slope
 
     def uses_sample_weights(self, like: Tensor, *, sets: bool) -> bool:
         """Return whether the loss of made-up samples depends on their weights; ``sets``: labels come as sets.
