@@ -462,7 +462,12 @@ class ComplementaryClassifier(KeptClassifier):
             self._become(blank)
             return self
         strong = usual(new.training)  # nothing, if it is plain
-        n = len(samples.features)
+        n, budget = len(samples.features), None if self.budget is None else whole("budget", self.budget)
+        epochs = None if self.max_epochs is None else whole("max_epochs", self.max_epochs)
+        if stream is not None:
+            epochs = None  # those are passes over all samples
+        elif epochs is None and budget is None and strong:
+            epochs = max(strong["max_epochs"], ceil(auto.LINEAR_STEPS / max(n // self.batch_size, 1)))
         config = auto.SearchConfig(
             n_classes=len(samples.labels.classes),
             model=new.model if strong else self.model,
@@ -476,8 +481,8 @@ class ComplementaryClassifier(KeptClassifier):
             transition=self.transition,
             neighbors=1 if stream is not None else self.neighbors,
             warm_up=self.warm_up,
-            max_epochs=strong.get("max_epochs") if self.max_epochs is None else whole("max_epochs", self.max_epochs),
-            budget=None if self.budget is None else whole("budget", self.budget),
+            max_epochs=epochs,
+            budget=budget,
             max_time=None if self.max_time is None else positive("max_time", self.max_time),
             classes=samples.labels.classes,
         )
