@@ -64,7 +64,8 @@ NETWORK_BETTER_BY = 1.0  #: standard errors by which a network must be better th
 NOISE = 0.5  #: standard errors: a longer training that is no farther behind is preferred
 FOLDS, LARGE, FOLDS_OF_LARGE = 5, 5000, 2  #: folds that are used, of five; fewer from so many samples on
 MAX_SEARCHED = 50_000  #: samples among which is searched: of more, a random part
-MAX_HELD_OUT = 10_000  #: samples of a fold
+MAX_HELD_OUT, MAX_OUTPUTS = 10_000, 2_000_000  #: held-out samples of a fold, and samples times classes
+MAX_ESTIMATED = 30_000_000  #: samples times classes up to which Q is estimated with models
 MIN_SAMPLES = 25  #: of fewer none are held out, and nothing is selected
 MIN_GROUPS = 4
 MIN_DISTINCT = 25  #: rows: where fewer differ, as in small tables of categories, copies are other samples
@@ -294,8 +295,8 @@ class HeldOutScorer:
         """-log P(labels) times weights, (temperatures, checkpoints, n); several labels of a sample are independent."""
         log_likelihood = self.mask @ np.log(np.maximum(matrix, TINY)).T
         with np.errstate(invalid="ignore"):
-            log_p = np.stack([log_softmax(logits / t, axis=-1) for t in temperatures])
-            found = -logsumexp(log_p + log_likelihood, axis=-1) * self.weight
+            each = [logsumexp(log_softmax(logits / t, axis=-1) + log_likelihood, axis=-1) for t in temperatures]
+        found = -np.stack(each) * self.weight
         losses: FloatArray = np.nan_to_num(found, nan=1e9, posinf=1e9)
         return losses
 
@@ -409,14 +410,15 @@ def make_folds(pool: Pool, config: SearchConfig, *, network: bool = False) -> li
         splits = kind.split(pool.labels, groups=together)
     rows = list(islice(splits, wanted))
     n = min(len(part) for part, _ in rows)
-    rng = stream(config.seed, "neighbors", "folds")
+    rng, fewer = (stream(config.seed, "neighbors", what) for what in ("folds", "held-out"))
     folds = []
     for rows_of_part, held_out in rows:
         part = pool.take(np.sort(rng.permutation(rows_of_part)[:n]))
         near = None
         if part.neighbor_features is not None:
             near = part.near_shares(config.n_classes, n_neighbors(config), config.seed)
-        folds.append(Fold(part, pool.take(held_out), near))
+        compared = np.sort(fewer.permutation(held_out)[: max(MAX_OUTPUTS // config.n_classes, MIN_SAMPLES)])
+        folds.append(Fold(part, pool.take(compared), near))
     return folds
 
 
@@ -465,7 +467,7 @@ def _candidates(folds: Sequence[Fold], model: ModelChoice, config: SearchConfig,
     for family in (EARLY, *ALTERNATIVES):
         matrices = tuple(Belief.of(family, fold.train.label_totals(k)).transition for fold in folds)
         found += [Candidate(family, matrices, own) for own in (kinds if family == EARLY else kinds[:1])]
-    if len(folds[0].train) >= EM_SAMPLES:
+    if len(folds[0].train) >= EM_SAMPLES and k * len(folds[0].train) <= MAX_ESTIMATED:
         near = folds[0].near is not None
         variants = [variant for variant in EM_VARIANTS if near or not variant[1]]
         for variant, matrices in zip(variants, _estimated(folds, variants, model, config, deadline), strict=False):
