@@ -5,6 +5,7 @@
     python benchmarks/worlds.py constant RUNS.jsonl --device cuda
     python benchmarks/worlds.py chosen RUNS.jsonl --store S.sqlite --device cuda
     python benchmarks/worlds.py summary RUNS.jsonl
+    python benchmarks/worlds.py compare RUNS.jsonl --with EARLIER.jsonl    (two versions of the default)
 
 Worlds: digits (45 images a class are tested, at most 115 of a class are trained on) and MNIST (the official test set,
 at most 2000), each with three class balances (all alike; class 0 with a fifth of the images; classes 0, 2, 4, 6 and 8
@@ -340,10 +341,29 @@ def print_summary(lines: Sequence[Line]) -> None:
             print(f"{dataset}: {np.mean(some):.0f} s a fit, {max(some):.0f} at most")
 
 
+def comparison(lines: Sequence[Line], earlier: Sequence[Line]) -> Iterator[str]:
+    """Two versions of the default on the draws that both have, scenario by scenario, then on average."""
+    both = [by_seed(line for line in some if line.get("method", AUTO) == AUTO) for some in (lines, earlier)]
+    titles = sorted(set(both[0]) & set(both[1]))
+    changes: dict[str, list[float]] = {dataset: [] for dataset in DATASETS}
+    for title in titles:
+        new_one, old_one = (found[title][AUTO] for found in both)
+        seeds = sorted(set(new_one) & set(old_one))
+        mean, error = difference(new_one, old_one)
+        changes[title.partition(",")[0]] += [new_one[seed] - old_one[seed] for seed in seeds]
+        old = np.mean([old_one[seed] for seed in seeds])
+        yield f"{title:52} {old + mean:.1f}, earlier {old:.1f}: {mean:+.1f}, s.e. {error:.1f} (n={len(seeds)})"
+    for name, own in {**changes, "all": [change for some in changes.values() for change in some]}.items():
+        if own:
+            error = np.std(own, ddof=1) / np.sqrt(len(own)) if len(own) > 1 else 0.0
+            ahead = sum(change > 0 for change in own)
+            yield f"{name}: {np.mean(own):+.1f} points, s.e. {error:.1f} over {len(own)} draws, ahead in {ahead}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("auto", "constant", "chosen", "summary"):
+    for name in ("auto", "constant", "chosen", "summary", "compare"):
         command = commands.add_parser(name)
         command.add_argument("runs", type=Path)
         command.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
@@ -351,7 +371,9 @@ def main() -> None:
         command.add_argument("--beside", action="store_true", help="the worlds beside the 24 as well")
         if name in ("auto", "constant"):
             command.add_argument("--part", default="1/1", help="such as 2/16: a sixteenth of the work")
-        if name != "summary":
+        if name == "compare":
+            command.add_argument("--with", dest="earlier", type=Path, required=True)
+        if name not in ("summary", "compare"):
             command.add_argument("--device", default="cpu" if name == "auto" else "auto")
         if name == "auto":
             command.add_argument("--budget", type=int, help="run-steps, for short tries")
@@ -361,6 +383,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.command == "summary":
         print_summary([line for line in read([given.runs]) if line["seed"] in given.seeds])
+        return
+    if given.command == "compare":
+        print(*comparison(read([given.runs]), read([given.earlier])), sep="\n")
         return
     done = have(given.runs)
     if given.command == "chosen":

@@ -374,3 +374,21 @@ def test_times_are_of_one_thread():
     found = default_times.measure({"one": lambda: threads.append(torch.get_num_threads()), "two": lambda: None}, 2)
     assert list(found) == ["one", "two"]
     assert threads == [1, 1]
+
+
+def test_two_versions_of_the_default_are_compared_on_the_draws_that_both_have(worlds):
+    titles = [one.title for one in worlds.worlds() if one.title.startswith("digits")][:2]
+    lines = [
+        {"setting": title, "seed": seed, "method": worlds.AUTO, "accuracy": 50.0 + 10 * seed + 5 * new}
+        for new in (0, 1)
+        for title in titles
+        for seed in range(3)
+    ]
+    earlier, later = lines[:6], lines[6:]
+    said = list(worlds.comparison(later[:-1], earlier[1:]))
+    assert len(said) == 4
+    assert {line.split("  ")[-1].strip() for line in said[:2]} == {
+        "70.0, earlier 65.0: +5.0, s.e. 0.0 (n=2)",
+        "60.0, earlier 55.0: +5.0, s.e. 0.0 (n=2)",
+    }
+    assert said[-1] == "all: +5.0 points, s.e. 0.0 over 4 draws, ahead in 4"
