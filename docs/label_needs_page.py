@@ -260,8 +260,8 @@ def page() -> str:
         "## The default",
         "",
         *table(
-            '`ComplementaryClassifier(model="linear")`, told nothing, beside a model that is told how annotators '
-            f"choose (five classes, {limits[-1]} %; two draws, both shown):",
+            '`ComplementaryClassifier(model="linear")` (its earlier search), told nothing, beside a model that is told '
+            f"how annotators choose (five classes, {limits[-1]} %; two draws, both shown):",
             ("annotators", "labels", "the default", "told Q (5 seeds)"),
             default_rows(),
         ),

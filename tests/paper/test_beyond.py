@@ -134,6 +134,8 @@ def test_methods_stand_beside_what_the_papers_training_makes_of_them():
 @with_results
 def test_the_default_stands_beside_ours_in_the_same_trials():
     found = read_beyond(RESULTS / "beyond")
+    if AUTO not in found:
+        pytest.skip("the default has not been run on images since its search changed")
     auto, ours = auto_table(found[AUTO], found[SETTINGS[0]])["rows"]
     for place, column in enumerate(found[AUTO].columns, 1):
         values = found[AUTO].cell("last epoch", "auto", column).values
