@@ -10,10 +10,11 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.neighbors import NearestNeighbors
 
 from wcll import ComplementaryClassifier, LabelWarning, auto
 from wcll.checks import InputError, InputTypeError
-from wcll.labels import make_complementary, uniform_transition
+from wcll.labels import biased_transition, make_complementary, uniform_transition
 from wcll.training import recipe
 
 K = 4
@@ -329,12 +330,14 @@ def test_bad_arguments_are_one_line(blobs, options, fit, error, message):
 
 def test_too_few_samples_choose_nothing():
     x = np.random.default_rng(0).normal(size=(12, 2))
-    with pytest.warns(LabelWarning, match="12 samples are too few to choose by: forward, told popularity, is trained"):
+    with pytest.warns(
+        LabelWarning, match="12 samples are too few to select by: forward with popularity's Q is trained"
+    ):
         model = quick().fit(x, np.arange(12) % 3)
     assert model.belief_.family == "popularity"
     assert not hasattr(model, "selection_")
     large = np.random.default_rng(0).normal(size=(60, 2))
-    with pytest.warns(LabelWarning, match="too few to choose by"):
+    with pytest.warns(LabelWarning, match="too few to select by"):
         again = quick(transition=uniform_transition(3)).fit(large, np.arange(60) % 3).fit(x, np.arange(12) % 3)
     assert not hasattr(again, "chosen_")  # nor is anything of an earlier choice
     assert model.report().startswith("Trained: forward, linear, ")
@@ -404,3 +407,85 @@ def test_a_network_that_was_chosen_for_images_is_kept(monkeypatch, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(x), model.predict_proba(x))
     again = ComplementaryClassifier(**model.chosen_, batch_size=32, random_state=0).fit(x, ybar)
     np.testing.assert_array_equal(again.decision_function(x), model.decision_function(x))
+
+
+def test_neighbors_that_say_little_do_not_spoil_an_estimated_q():
+    """Forty columns of noise hide the ten that say something from the search for neighbours."""
+    rng, k, n = np.random.default_rng(2), 6, 1500
+    y = rng.integers(0, k, 2 * n)
+    means = 1.1 * np.random.default_rng(5).normal(size=(k, 10))
+    x = np.hstack([means[y] + rng.normal(size=(2 * n, 10)), 3 * rng.normal(size=(2 * n, 40))]).astype(np.float32)
+    ybar = make_complementary(y[:n], biased_transition(k, strength="strong", random_state=2), random_state=2)
+    near, own = (
+        ComplementaryClassifier(model="linear", random_state=0, neighbors=number).fit(x[:n], ybar)
+        for number in (None, 1)
+    )
+    right = [(model.predict(x[n:]) == y[n:]).mean() for model in (near, own)]
+    assert right[0] > right[1] - 0.03
+
+
+def test_a_frequent_row_does_not_take_the_training_samples():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((1000, 1)) < 0.9, 0.0, rng.normal(size=(1000, 3))).astype(np.float32)
+    pool = auto.Pool(torch.as_tensor(x), rng.integers(0, 3, 1000), np.ones(1000))
+    config = auto.SearchConfig(3, 1e-4, 256, torch.float32, torch.device("cpu"), 0)
+    sizes = [len(fold.train) for fold in auto.make_folds(pool, config)]
+    assert min(sizes) > 750
+
+
+def test_samples_of_weight_zero_are_not_searched_with(blobs):
+    x, _, ybar = blobs
+    weight = (np.arange(len(x)) % 3 == 0).astype(float)
+    model = quick().fit(x, ybar, sample_weight=weight)
+    alone = quick().fit(x[weight > 0], ybar[weight > 0])
+    assert [row["score"] for row in model.selection_] == [row["score"] for row in alone.selection_]
+    with pytest.warns(LabelWarning, match="12 samples are too few to select by"):
+        quick().fit(x, ybar, sample_weight=(np.arange(len(x)) < 12).astype(float))
+
+
+@pytest.mark.parametrize("seed", [2**40, -1])
+def test_any_whole_number_is_a_seed(seed, blobs):
+    x, _, ybar = blobs
+    quick(random_state=seed, budget=300).fit(x[:300], ybar[:300])
+
+
+def test_the_length_is_that_of_the_samples_that_were_searched_with(blobs, monkeypatch):
+    """Three times as many samples take a third of the epochs."""
+    x, _, ybar = blobs
+    monkeypatch.setattr(auto, "MAX_SEARCHED", 500)
+    model = quick(budget=6000).fit(x, ybar)
+    searched = next(row["epoch"] for row in model.selection_ if row["chosen"])
+    assert model.n_iter_ == model.chosen_["max_epochs"] == math.ceil(searched / 3)
+    assert model.chosen_["warm_up"] < model.chosen_["max_epochs"]
+
+
+def test_time_that_is_over_ends_an_estimate_of_q(blobs, monkeypatch):
+    """It would be thrown away: no epoch of it is trained to its end."""
+    x, _, ybar = blobs
+    epochs, trained = [], auto.train
+    monkeypatch.setattr(
+        auto, "train", lambda engine, n, watch: (trained(engine, n, watch), epochs.append(engine.epoch))
+    )
+    quick(max_time=1e-6, budget=None).fit(x, ybar)
+    assert epochs[0] == 1
+
+
+def test_max_epochs_does_not_lengthen_the_estimate_of_q(blobs, monkeypatch):
+    x, _, ybar = blobs
+    epochs, trained = [], auto.train
+    monkeypatch.setattr(
+        auto, "train", lambda engine, n, watch: (trained(engine, n, watch), epochs.append(engine.epoch))
+    )
+    quick(max_epochs=2000, budget=QUICK).fit(x[:400], ybar[:400])
+    assert epochs[0] < 2000
+
+
+def test_purity_is_estimated_from_labels():
+    """Where neighbours are of any class, it is the chance of that."""
+    x, y = make_blobs(2000, centers=K, cluster_std=1.2, random_state=3)
+    ybar, noise = make_complementary(y, Q, random_state=0), np.random.default_rng(0).normal(size=(len(x), 3))
+    options = {"transition": Q, "neighbors": 10, "lr": 0.05, "max_epochs": 30, "random_state": 0}
+    for features in (x, noise):
+        model = ComplementaryClassifier("forward", **options).fit(x, ybar, neighbor_features=features)
+        index = NearestNeighbors(n_neighbors=10).fit(features).kneighbors(features, return_distance=False)
+        assert model.neighbor_purity_ == pytest.approx((y[index[:, 1:]] == y[:, None]).mean(), abs=0.06)

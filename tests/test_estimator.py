@@ -282,8 +282,8 @@ def test_a_warm_up_is_told_popularity_first(iris):
     log = {**told, "loss": "log", "transition": None}
     same = [quick(**log, max_epochs=4, warm_up=w).fit(x, ybar).predict_proba(x) for w in (0, 2)]
     np.testing.assert_array_equal(*same)
-    for wrong in (-1, 1.5, "two"):
-        with pytest.raises((InputError, InputTypeError), match="warm_up: expected a whole number"):
+    for wrong in (-1, "two", float("nan")):
+        with pytest.raises((InputError, InputTypeError), match="warm_up: expected"):
             quick(warm_up=wrong).fit(x, ybar)
 
 

@@ -61,6 +61,7 @@ NEWER = {
     "settings": {**HEADER["settings"], "target_prior": [0.2, 0.3, 0.5]},
     "prior": [0.5, 0.3, 0.2],
     "temperature": 1.5,
+    "scaling": None,
 }
 
 
@@ -170,6 +171,8 @@ def test_tensors_that_are_not_the_models(tensors, message, tmp_path):
         (("prior",), [0.5, 0.5], r"prior: expected shape \(3,\)"),
         (("prior", 0), 1.5, "prior: expected probabilities that sum to 1"),
         (("prior",), None, "target_prior: expected None for a model that learnt no class probabilities, or was saved"),
+        (("scaling",), [[0.0], [1.0]], r"scaling: expected shape \(2, 3\)"),
+        (("scaling",), [[0.0] * 3, [1.0, 2.0, 0.0]], "scaling: expected standard deviations above 0, got 0"),
         (("settings", "target_prior"), "even", "target_prior: expected one of 'balanced'"),
         (("settings", "lrr"), 1, "settings: expected one of .* did you mean 'lr'"),
         (("settings", "random_state"), "x", "random_state: expected an integer"),

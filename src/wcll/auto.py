@@ -68,11 +68,12 @@ MAX_HELD_OUT, MAX_OUTPUTS = 10_000, 2_000_000  #: held-out samples of a fold, an
 MAX_ESTIMATED = 30_000_000  #: samples times classes up to which Q is estimated with models
 MIN_SAMPLES = 25  #: of fewer none are held out, and nothing is selected
 MIN_GROUPS = 4
-MIN_DISTINCT = 25  #: rows: where fewer differ, as in small tables of categories, copies are other samples
+MAX_SEED = 2**32  #: of scikit-learn's splits
+MAX_COPIES = 0.05  #: the share of samples from which on copies of a row, as in tables of categories, are other samples
 TEMPERATURES = (0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.5, 7.0, 10.0)
 LOWEST, HIGHEST = 0.05, 20.0  #: bounds of the temperature of the model that is returned
 SEARCH_COST = 20 * LINEAR_STEPS  #: steps of single models that a search takes, about
-STACKED = 6  #: candidates that are trained at once, about
+STACKED = 8  #: candidates that are trained at once, about
 QUIET = 10.0  #: seconds after which progress is logged again
 MIN_PIXELS = 16  #: a side of images that networks for them are taken for
 TINY = float(np.finfo(np.float64).tiny)
@@ -107,7 +108,8 @@ class SearchConfig:
     lr: float | None = None
     transition: Any = None
     neighbors: int | None = None
-    warm_up: int | None = None
+    own_labels_only: bool = False  #: of candidates; labels of near samples still serve to estimate Q
+    warm_up: float | None = None
     max_epochs: int | None = None
     recipe: Recipe = PLAIN
     budget: int | None = None  #: about how many steps of single models the search may take
@@ -120,15 +122,13 @@ class SearchConfig:
         return 1.0 if self.budget is None else min(self.budget / SEARCH_COST, 1.0)
 
     def epochs(self, n: int, steps: int) -> int:
-        """The epochs that so many steps take with n samples, or those that are given."""
-        if self.max_epochs is not None:
-            return self.max_epochs
+        """The epochs that so many steps take with n samples."""
         return max(2, ceil(self.share * steps / max(n // self.batch_size, 1)))
 
     def warm_up_epochs(self, n: int, epochs: int) -> int:
         """Epochs with popularity's Q at the beginning: fewer than all."""
         if self.warm_up is not None:
-            return min(self.warm_up, epochs - 1)
+            return min(ceil(self.warm_up), epochs - 1)
         steps = WARM_UP_STEPS if n >= MANY_SAMPLES else WARM_UP_STEPS // 3
         return min(ceil(steps / max(n // self.batch_size, 1)), epochs // 3)
 
@@ -362,6 +362,8 @@ def choose(pool: Pool, config: SearchConfig, log: Log = lambda line: None) -> Se
     5. Estimate Q again on all samples, if it was estimated; fit a temperature, and estimate the accuracy.
     """
     deadline = Deadline(config.max_time, log)
+    if not pool.weight.all():
+        pool = pool.take(np.flatnonzero(pool.weight))
     if len(pool) > MAX_SEARCHED:
         log(f"the search takes {MAX_SEARCHED} of {len(pool)} samples at random; all are trained on")
         pool = pool.take(
@@ -369,7 +371,7 @@ def choose(pool: Pool, config: SearchConfig, log: Log = lambda line: None) -> Se
         )
     searched_with = _search_model(config, pool)
     linear = family_of(searched_with) is Family.LINEAR
-    if n_neighbors(config) > 1 and (linear or pool.neighbor_features is not None):
+    if n_neighbors(config) > 1 and (linear or config.neighbors is not None or pool.neighbor_features is not None):
         given = pool.x.numpy() if pool.neighbor_features is None else pool.neighbor_features
         pool = replace(pool, neighbor_features=components(given, seed=config.seed))
     folds = make_folds(pool, config, network=not linear)
@@ -402,11 +404,11 @@ def make_folds(pool: Pool, config: SearchConfig, *, network: bool = False) -> li
     parts = max(FOLDS, ceil(len(pool) / MAX_HELD_OUT))
     together = _together(pool)
     if together is None:
-        splits = KFold(parts, shuffle=True, random_state=config.seed).split(pool.labels)
+        splits = KFold(parts, shuffle=True, random_state=config.seed % MAX_SEED).split(pool.labels)
     else:
         if (found := len(np.unique(together))) < MIN_GROUPS:
             raise InputError("groups", f"at least {MIN_GROUPS} groups, for splits", found)
-        kind = GroupKFold(min(parts, found), shuffle=True, random_state=config.seed)
+        kind = GroupKFold(min(parts, found), shuffle=True, random_state=config.seed % MAX_SEED)
         splits = kind.split(pool.labels, groups=together)
     rows = list(islice(splits, wanted))
     n = min(len(part) for part, _ in rows)
@@ -426,8 +428,9 @@ def _together(pool: Pool) -> IntArray | None:
     """Return groups of samples that lie in one fold: those that users name, and copies of a row; None if none."""
     digests = [blake2b(row, digest_size=8).digest() for row in pool.x.flatten(1).numpy()]
     copies: IntArray = np.unique(np.array(digests), return_inverse=True)[1]
-    n_distinct = int(copies.max()) + 1
-    if n_distinct == len(pool) or n_distinct < MIN_DISTINCT:
+    frequent = np.bincount(copies)[copies] > MAX_COPIES * len(pool)
+    copies = np.unique(np.where(frequent, len(pool) + np.arange(len(pool)), copies), return_inverse=True)[1]
+    if copies.max() + 1 == len(pool):
         return pool.groups
     if pool.groups is None:
         return copies
@@ -458,8 +461,8 @@ def _networks(searched_with: ModelChoice, config: SearchConfig) -> list[tuple[Mo
 
 def _candidates(folds: Sequence[Fold], model: ModelChoice, config: SearchConfig, deadline: Deadline) -> list[Candidate]:
     """Return every Q that is to be compared, with labels of near samples and with own labels."""
-    kinds = [False] if config.neighbors not in (None, 1) else [True] if folds[0].near is None else [False, True]
-    k = config.n_classes
+    near, k = folds[0].near is not None, config.n_classes
+    kinds = [True] if config.own_labels_only or not near else [False] if config.neighbors is not None else [False, True]
     if config.transition is not None:
         matrices = tuple(Belief.of(config.transition, fold.train.label_totals(k)).transition for fold in folds)
         return [Candidate(config.transition, matrices, own) for own in kinds]
@@ -468,10 +471,9 @@ def _candidates(folds: Sequence[Fold], model: ModelChoice, config: SearchConfig,
         matrices = tuple(Belief.of(family, fold.train.label_totals(k)).transition for fold in folds)
         found += [Candidate(family, matrices, own) for own in (kinds if family == EARLY else kinds[:1])]
     if len(folds[0].train) >= EM_SAMPLES and k * len(folds[0].train) <= MAX_ESTIMATED:
-        near = folds[0].near is not None
         variants = [variant for variant in EM_VARIANTS if near or not variant[1]]
         for variant, matrices in zip(variants, _estimated(folds, variants, model, config, deadline), strict=False):
-            found.append(Candidate(None, matrices, kinds[0], variant))
+            found += [Candidate(None, matrices, own, variant) for own in (kinds if variant[1] else kinds[:1])]
     return found
 
 
@@ -493,6 +495,7 @@ def _estimated(
     starts = [[FAMILIES[start].fit(fold.train.label_totals(k)).transition for fold in folds] for start, _ in variants]
     matrices = [list(some) for some in starts]
     epochs = IMAGE_EPOCHS if images else config.epochs(size, EM_STEPS)
+    epochs = min(epochs, config.max_epochs or epochs)
     warm_up = min(ceil(EM_WARM_UP / max(size // config.batch_size, 1)), epochs // 3)
     for number in range(max(1, round(config.share * (IMAGE_ROUNDS if images else EM_ROUNDS)))):
         deadline.progress(f"estimating Q, round {number + 1}")
@@ -500,9 +503,9 @@ def _estimated(
             [Run(some[h // 2], own) for some, (_, own) in zip(matrices, variants, strict=True)]
             for h in range(len(halves))
         ]
-        parts, again = [half for _, half in halves], replace(config, seed=config.seed + number)
-        logits = _logits(parts, runs, model, _lr(model, config), again, epochs, warm_up, (epochs,), deadline)
-        if deadline.over:
+        parts, again, lr = [half for _, half in halves], replace(config, seed=config.seed + number), _lr(model, config)
+        logits = _logits(parts, runs, model, lr, again, epochs, warm_up, (epochs,), deadline, halves=True)
+        if deadline.over or not logits:
             return []
         for v, some in enumerate(matrices):
             for f, fold in enumerate(folds):
@@ -538,7 +541,8 @@ def _train(
 ) -> list[CandidateResult]:
     """Train candidates on all folds, in one stack, and score them by held-out labels."""
     n, rate = len(folds[0].train), _lr(model, config) if lr is None else lr
-    epochs = config.epochs(n, LINEAR_STEPS if family_of(model) is Family.LINEAR else NETWORK_STEPS)
+    steps = LINEAR_STEPS if family_of(model) is Family.LINEAR else NETWORK_STEPS
+    epochs = config.max_epochs or config.epochs(n, steps)
     warm_up = config.warm_up_epochs(n, epochs)
     checkpoints = config.checkpoints(n, epochs, warm_up)
     runs = [[Run(one.matrices[f], one.own_labels) for one in candidates] for f in range(len(folds))]
@@ -561,14 +565,21 @@ def _logits(
     warm_up: int,
     checkpoints: Sequence[int],
     deadline: Deadline,
+    *,
+    halves: bool = False,
 ) -> list[FloatArray]:
-    """Train runs on each fold and return the logits of its held-out samples, (runs, checkpoints, n, k)."""
+    """Train runs on each fold and return the logits of its held-out samples, (runs, checkpoints, n, k).
+
+    ``halves`` serve to estimate Q: when the time is over, they stop at once, and nothing is returned.
+    """
     if family_of(model) is Family.OWN and len(runs[0]) > 1:  # such modules are trained one by one
-        parts = [
-            _logits(folds, [[some[i]] for some in runs], model, lr, config, epochs, warm_up, checkpoints, deadline)
-            for i in range(len(runs[0]))
-        ]
-        return [np.concatenate([part[f] for part in parts]) for f in range(len(folds))]
+        parts = []
+        for i in range(len(runs[0])):
+            alone = [[some[i]] for some in runs]
+            parts.append(
+                _logits(folds, alone, model, lr, config, epochs, warm_up, checkpoints, deadline, halves=halves)
+            )
+        return [np.concatenate([part[f] for part in parts]) for f in range(len(folds))] if all(parts) else []
     engine = _engine(folds, runs, model, lr, config, epochs, warm_up)
     held_out = [engine.prepare(fold.held_out.x) for fold in folds]
     kept: list[list[FloatArray]] = [[] for _ in folds]
@@ -578,12 +589,12 @@ def _logits(
             for f, prepared in enumerate(held_out):
                 kept[f].append(engine.predict(f, prepared).double().cpu().numpy())
         deadline.progress(f"training {_name(model)}, epoch {engine.epoch} of {epochs}")
-        return deadline.over and bool(kept[0])
+        return deadline.over and (bool(kept[0]) or halves)
 
     x = folds[0].train.x
     with torch_threads(training_threads(model, x, config.n_classes, config.batch_size)):
         train(engine, epochs, [observe])
-    return [np.stack(some, axis=1) for some in kept]
+    return [np.stack(some, axis=1) for some in kept] if kept[0] else []
 
 
 def _engine(
@@ -634,8 +645,8 @@ def _select_transition(results: Sequence[CandidateResult], config: SearchConfig)
     )
     first = max(base, key=lambda one: one.score)
     rivals = [one for one in results if one not in base]
-    if any(one.better_than(first, BETTER_BY) for one in rivals):
-        return max(rivals, key=lambda one: one.score)
+    if better := [one for one in rivals if one.better_than(first, BETTER_BY)]:
+        return max(better, key=lambda one: one.score)
     return _uncontradicted(first, rivals)
 
 
@@ -743,14 +754,17 @@ def in_words(
     if estimate is not None and estimate.warning is not None:
         lines.append(f"Warning: {estimate.warning}.")
     lines += [
-        f"Selected: {_settings(selected)}, {selected['epoch']} epochs (best of {len(table)} candidates)",
+        f"Selected: {_settings(selected)}, {selected['epoch']} epochs (of {len(table)} candidates)",
         f"  held-out log-likelihood of complementary labels: {selected['score']:.4f} per sample, "
         f"{selected['samples']} samples",
     ]
     if others:
-        lines.append(f"  next best: {_settings(others[0])}, {others[0]['score']:.4f}, {others[0]['transition']}")
+        kept = "likelier, but not for certain" if others[0]["score"] > selected["score"] else "next best"
+        lines.append(f"  {kept}: {_settings(others[0])}, {others[0]['score']:.4f}, {others[0]['transition']}")
     if selected["neighbors"] > 1:
-        of_same = "" if purity is None else f"; {100 * purity:.0f} % of these are predicted to be of its class"
+        of_same = (
+            "" if purity is None or purity != purity else f"; about {100 * purity:.0f} % are of its class, it seems"
+        )
         lines.append(
             f"  each sample is trained with the labels of its {selected['neighbors']} nearest samples{of_same}"
         )

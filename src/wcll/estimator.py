@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import ceil
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -62,9 +61,11 @@ from wcll.models import (
 from wcll.models.stack import folded, named, unfolded
 from wcll.models.turns import Turns
 from wcll.neighbors import (
+    N_NEIGHBORS,
     Scaling,
     column_scaling,
     components,
+    label_purity,
     label_shares,
     nearest_neighbors,
     standardized,
@@ -124,6 +125,8 @@ SOMETIMES = (
 )
 FOLDABLE = (Family.LINEAR, Family.DENSE)  #: models whose first layer can take over the scaling of features
 BATCH_SIZE = 256  #: samples of a step, if nothing else is said
+MIN_TO_SCALE = 30  #: samples of a first part; the standard deviation of fewer is off by more than 13 %
+MAX_OFFSET = 1e5  #: of a mean in standard deviations; from there on float32 is off by a hundredth of one
 AT_ONCE = 4096  #: training samples whose probabilities are added up together
 #: What is taken where a user names a loss and nothing else: the paper's setting.
 PAPER: dict[str, Any] = {
@@ -154,11 +157,12 @@ def _copied(module: torch.nn.Module) -> torch.nn.Module:
         return module
 
 
-def _ask(samples: Samples, belief: Belief, groups: NDArray[Any] | None = None, *, stacklevel: int) -> None:
-    """Warn, in one line, if the labels may be true ones."""
+def _ask(samples: Samples, belief: Belief, groups: NDArray[Any] | None, *, stacklevel: int) -> str | None:
+    """Warn, in one line, if the labels may be true ones, and return the line."""
     question = asked_by_features(samples.features, samples.labels.values, belief.transition, groups)
     if question is not None:
         warnings.warn(question, LabelWarning, stacklevel=stacklevel)
+    return question
 
 
 class ComplementaryClassifier(KeptClassifier):
@@ -221,8 +225,9 @@ class ComplementaryClassifier(KeptClassifier):
         Train each sample with the complementary labels of its nearest samples, so many with itself; only for
         ``forward``. None is 1, its own labels; for ``loss="auto"`` 10, unless held-out labels prefer 1.
     standardize : bool, optional
-        Train on features of mean 0 and deviation 1; the first layer of the fitted model takes them as they are. None is
-        False; for ``loss="auto"`` True with a linear model or an mlp where ranges of columns differ 30-fold.
+        Train a linear model or an mlp on features of mean 0 and deviation 1. The first layer of the fitted model takes
+        them as they are. Training that continues keeps the first fit's scaling. None is False; for ``loss="auto"`` True
+        where ranges of columns differ 30-fold.
     budget : int, optional
         For ``loss="auto"``: about how many training steps of single models the search may take. None is 30,000; less
         makes shorter trainings. It counts steps and no time, so that results repeat.
@@ -259,8 +264,9 @@ class ComplementaryClassifier(KeptClassifier):
         ``cut`` if ``max_time`` was over before the search was.
     chosen_ : dict
         After ``loss="auto"``: the settings that were chosen, as they could be given.
-    neighbor_purity_ : float
-        If ``neighbors`` were used: the share of them that are predicted to be of the sample's own class.
+    neighbor_purity_ : float or None
+        If ``neighbors`` were used: the share of them that are of the sample's own class, estimated from the labels and
+        Q. None where labels say too little for that.
     temperature_ : float
         By which ``predict_proba`` divides logits: 1, or after ``loss="auto"`` what makes held-out labels likeliest.
     prior_ : array of shape (k,)
@@ -397,10 +403,13 @@ class ComplementaryClassifier(KeptClassifier):
             correct for the same; if a quick classifier predicts labels so well that they may be true labels.
         """
         near = check_neighbor_features(neighbor_features, X)
-        if self._chooses():
+        chooses = self._chooses()
+        if near is not None and (self.neighbors or (N_NEIGHBORS if chooses else 1)) == 1:
+            raise InputError("neighbor_features", "None where neighbors is 1", f"shape {near.shape}", "set neighbors")
+        if chooses:
             return self._choose(X, y, sample_weight, groups, near=near)
         epochs = whole("max_epochs", self._settled().max_epochs)
-        return self._learn(X, y, sample_weight, self.classes, epochs, part=False, near=near)
+        return self._learn(X, y, sample_weight, self.classes, epochs, part=False, near=near, groups=groups)
 
     def fit_stream(self, stream: Stream) -> Self:
         """Learn from samples that do not fit into memory, as ``wcll train --stream`` reads them.
@@ -409,10 +418,16 @@ class ComplementaryClassifier(KeptClassifier):
         counts are those of all, and so are class weights, and Q, where it is recovered from counts. An epoch is a pass
         over all samples: of ``loss="auto"`` there are as many as take the steps that were chosen, one at least.
         """
+        if self.neighbors not in (None, 1):
+            raise InputError("neighbors", "None or 1 for data that are streamed", self.neighbors)
+        if self.standardize or (self.warm_start and getattr(self, "scaling_", None) is not None):
+            raise InputError("standardize", "None or False, also in an earlier fit, for data that are streamed", True)
         if self._chooses():
             return self._choose(stream.x, stream.y, None, stream.groups, stream)
         epochs = whole("max_epochs", self._settled().max_epochs)
-        return self._learn(stream.x, stream.y, None, self.classes, epochs, part=False, stream=stream)
+        return self._learn(
+            stream.x, stream.y, None, self.classes, epochs, part=False, stream=stream, groups=stream.groups
+        )
 
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: ArrayLike | None = None
@@ -450,17 +465,60 @@ class ComplementaryClassifier(KeptClassifier):
         samples = new._check_samples(X, y, sample_weight, self.classes, go_on=False, part=False)
         totals = label_totals(samples.labels.values, len(samples.labels.classes), samples.weight)
         checked_groups = check_groups(groups, len(samples.features))
-        _ask(samples, Belief.of(new.transition, totals + 0.5), checked_groups, stacklevel=4)
-        dtype, device = dtype_and_device(self.dtype, self.device)
+        question = _ask(samples, Belief.of(new.transition, totals + 0.5), checked_groups, stacklevel=4)
+        _, device = dtype_and_device(self.dtype, self.device)
         if self.model is None and self.training is None:
             blank.training = auto.training_for(samples.features.shape[1:], device)
             new = blank._settled()
-        if len(samples.features) < auto.MIN_SAMPLES:
-            line = f"{len(samples.features)} samples are too few to choose by: {auto.LOSS}, told popularity, is trained"
-            warnings.warn(line, LabelWarning, stacklevel=3)
-            blank._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False, stream=stream)
+            new._check_settings(go_on=False)
+        if (weighted := int(np.count_nonzero(samples.weight))) < auto.MIN_SAMPLES:
+            few = f"{weighted} samples are too few to select by"
+            warnings.warn(f"{few}: {auto.LOSS} with popularity's Q is trained", LabelWarning, stacklevel=3)
+            blank._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False, stream=stream, near=near)
             self._become(blank)
             return self
+        seed = seed_of(self.random_state)
+        found, scaling = self._searched(samples, new, seed, checked_groups, near, stream)
+        told = copy.copy(self)
+        told.random_state = seed
+        told.chosen_ = {
+            "loss": auto.LOSS,
+            "training": new.training,
+            **found.settings,
+            **self._lengths(found.settings, len(samples.features), stream),
+            "standardize": scaling is not None,
+        }
+        told.selection_, told.estimate_ = found.table(), found.estimate
+        if told.estimate_ is not None and told.estimate_.warning is None and question is not None:
+            told.estimate_ = told.estimate_.withdrawn(question)
+        before = getattr(self, "network_", None)
+        try:
+            told._learn(
+                X,
+                y,
+                sample_weight,
+                self.classes,
+                told.chosen_["max_epochs"],
+                part=False,
+                temperature=found.temperature,
+                stream=stream,
+                near=near,
+            )
+        finally:
+            if getattr(told, "network_", None) is not before:
+                self._become(told)
+        return self
+
+    def _searched(
+        self,
+        samples: Samples,
+        new: Self,
+        seed: int,
+        groups: IntArray | None,
+        near: NDArray[Any] | None,
+        stream: Stream | None,
+    ) -> tuple[auto.Selection, Scaling | None]:
+        """Return what is selected on samples, and the scaling of their features; ``new`` has the settings."""
         strong = usual(new.training)  # nothing, if it is plain
         n, budget = len(samples.features), None if self.budget is None else whole("budget", self.budget)
         epochs = None if self.max_epochs is None else whole("max_epochs", self.max_epochs)
@@ -468,6 +526,7 @@ class ComplementaryClassifier(KeptClassifier):
             epochs = None  # those are passes over all samples
         elif epochs is None and budget is None and strong:
             epochs = max(strong["max_epochs"], ceil(auto.LINEAR_STEPS / max(n // self.batch_size, 1)))
+        dtype, device = dtype_and_device(self.dtype, self.device)
         config = auto.SearchConfig(
             n_classes=len(samples.labels.classes),
             model=new.model if strong else self.model,
@@ -477,9 +536,10 @@ class ComplementaryClassifier(KeptClassifier):
             batch_size=self.batch_size,
             dtype=dtype,
             device=device,
-            seed=seed_of(self.random_state),
+            seed=seed,
             transition=self.transition,
-            neighbors=1 if stream is not None else self.neighbors,
+            neighbors=self.neighbors,
+            own_labels_only=stream is not None,
             warm_up=self.warm_up,
             max_epochs=epochs,
             budget=budget,
@@ -490,37 +550,19 @@ class ComplementaryClassifier(KeptClassifier):
         if self.standardize is not False and stream is None and family_of(config.model or "linear") in FOLDABLE:
             scaling = column_scaling(samples.features, always=self.standardize is True)
         x = to_tensor(standardized(samples.features, scaling), dtype, torch.device("cpu"))
-        pool = auto.Pool(x, samples.labels.values, samples.weight, checked_groups, near)
-        found = auto.choose(pool, config, print if self.verbose else LOG.info)
-        told = copy.copy(self)
-        told.random_state = config.seed
-        told.chosen_ = {
-            "loss": auto.LOSS,
-            "training": new.training,
-            **found.settings,
-            "standardize": scaling is not None,
-        }
-        told.selection_, told.estimate_ = found.table(), found.estimate
-        whole_pass = 1.0 if stream is None else stream.n / n  # in epochs of the samples that were searched with
-        passes = max(min(ceil(found.settings["max_epochs"] / whole_pass), self.max_epochs or 10**9), 1)
-        told.chosen_["max_epochs"] = passes
-        before = getattr(self, "network_", None)
-        try:
-            told._learn(
-                X,
-                y,
-                sample_weight,
-                self.classes,
-                passes,
-                part=False,
-                temperature=found.temperature,
-                stream=stream,
-                near=near,
-            )
-        finally:
-            if getattr(told, "network_", None) is not before:
-                self._become(told)
-        return self
+        pool = auto.Pool(x, samples.labels.values, samples.weight, groups, near)
+        return auto.choose(pool, config, print if self.verbose else LOG.info), scaling
+
+    def _lengths(self, settings: dict[str, Any], n: int, stream: Stream | None) -> dict[str, float]:
+        """Return epochs and warm-up of a training on all samples: as many steps as were selected on some of them."""
+        epochs, warm_up = settings["max_epochs"], settings["warm_up"]
+        ratio = (n if stream is None else stream.n) / min(n, auto.MAX_SEARCHED)
+        if ratio <= 1:
+            return {"max_epochs": epochs, "warm_up": warm_up}
+        passes = max(min(ceil(epochs / ratio), self.max_epochs or epochs), 1)
+        if stream is None:
+            return {"max_epochs": passes, "warm_up": min(ceil(warm_up / ratio), passes - 1)}
+        return {"max_epochs": passes, "warm_up": min(warm_up / ratio, passes / 3)}  # it may end within a pass
 
     def _chooses(self) -> bool:
         """Whether a fit begins with choosing, and does not go on from an earlier one."""
@@ -565,6 +607,7 @@ class ComplementaryClassifier(KeptClassifier):
         temperature: float = 1.0,
         stream: Stream | None = None,
         near: NDArray[Any] | None = None,
+        groups: Any = None,
     ) -> Self:
         """Learn on a copy that takes this one's place once an epoch is over: what fails before changes nothing."""
         go_on = hasattr(self, "network_") and (part or self.warm_start)
@@ -576,7 +619,7 @@ class ComplementaryClassifier(KeptClassifier):
         if not go_on:
             new.temperature_ = temperature
         if not part:  # the parts of a stream may be the same labels again
-            new._warn_of(samples, spec)
+            new._warn_of(samples, spec, check_groups(groups, len(samples.features)))
         samples = one_each
         training = new._training(len(new.classes_), epochs, go_on)
         if part:  # nobody knows how many will come
@@ -589,12 +632,13 @@ class ComplementaryClassifier(KeptClassifier):
         own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
         fastest = training_threads(training.model, samples.features, training.n_classes, training.batch_size)
         with torch_threads(fastest) as threads:
-            new.scaling_ = new._scaling(samples, go_on, stream)
-            group = new._run_group(samples, spec, options, training.dtype, near)
+            new.scaling_ = new._scaling(samples, go_on)
+            index = new._neighbor_index(samples, near) if new.neighbors > 1 else None
+            group = new._run_group(samples, spec, options, training.dtype, index)
             if np.ptp(samples.weight) > 0:
                 _check_uses_weights(group.losses[0], training.like, samples, given=sample_weight)
             if stream is not None and training.feed is not None:
-                group = group.streamed(training.feed, len(stream.x) / stream.n)
+                group = group.streamed(training.feed)
             engine = make_engine([group], training, plain=own)
             if go_on and not engine.load_state(self.state_):
                 LOG.info("kept by another kind of engine: the optimiser starts anew from the weights that were reached")
@@ -606,31 +650,26 @@ class ComplementaryClassifier(KeptClassifier):
             finally:
                 if engine.epoch > begun:
                     self._become(new._taken_from(engine, samples))
-        if (found := new.__dict__.pop("_near", None)) is not None:
-            index = self._predicted(samples.features)
-            self.neighbor_purity_ = float((index[found[:, 1:]] == index[:, None]).mean())
+        labels = samples.labels.index
+        if index is not None and labels is not None:
+            self.neighbor_purity_ = label_purity(labels, index, self.transition_, self.prior_)
         return self
-
-    def _predicted(self, features: NDArray[Any]) -> IntArray:
-        """Return the index of the predicted class of each sample, for the class shares of training."""
-        parts = [
-            self._outputs(features[i : i + AT_ONCE]).argmax(-1).cpu().numpy() for i in range(0, len(features), AT_ONCE)
-        ]
-        return np.concatenate(parts)
 
     def _become(self, new: ComplementaryClassifier) -> None:
         """Take what another has learned; settings, and what callbacks may have set, stay."""
         settings = self.get_params(deep=False)
         for name in SOMETIMES:
             self.__dict__.pop(name, None)
-        skipped = {*settings, "_near"}
-        self.__dict__.update({name: value for name, value in new.__dict__.items() if name not in skipped})
+        self.__dict__.update({name: value for name, value in new.__dict__.items() if name not in settings})
 
     def _check_samples(self, X: Any, y: Any, sample_weight: Any, classes: Any, go_on: bool, part: bool) -> Samples:
         features = check_features(self, X, reset=not go_on)
         labels = check_labels(y, classes, len(features))
         weight, n_classes = sample_weights(sample_weight, len(features)), len(labels.classes)
         check_target_prior(self.target_prior, n_classes)
+        if part and not go_on and self.standardize and len(features) < MIN_TO_SCALE:
+            expected = f"at least {MIN_TO_SCALE} samples in the first partial_fit with standardize=True"
+            raise InputError("X", expected, len(features), "fewer do not show the scale of a column")
         if not part:  # parts of a stream may well have few samples, or one label only
             if len(features) < n_classes:
                 got = f"n_samples = {len(features)}"
@@ -655,11 +694,11 @@ class ComplementaryClassifier(KeptClassifier):
         self.belief_ = belief.with_weights(self._class_weights(belief, spec))
         self.transition_, self.weights_ = self.belief_.transition, self.belief_.weights
 
-    def _warn_of(self, samples: Samples, spec: LossSpec) -> None:
+    def _warn_of(self, samples: Samples, spec: LossSpec, groups: IntArray | None) -> None:
         """What is wrong with labels, classes and Q, as far as can be told before training: a line each."""
         labels, weight = samples.labels.values, samples.weight
         if not hasattr(self, "chosen_"):  # else it was asked before anything was chosen
-            _ask(samples, self.belief_, stacklevel=5)
+            _ask(samples, self.belief_, groups, stacklevel=5)
         lines = [*doubts(self.label_totals_, self.belief_, self.classes_)]
         if "transition" in spec.context:
             lines += corrected_twice(self.belief_)
@@ -689,12 +728,17 @@ class ComplementaryClassifier(KeptClassifier):
             turn=Turns(stream_seed(self.seed_, "dropout", begun), device).turn if own else nullcontext,
         )
 
-    def _scaling(self, samples: Samples, go_on: bool, stream: Stream | None) -> Scaling | None:
-        """Return mean and deviation of columns if features are standardised; those of an earlier fit, if it goes on."""
-        if not self.standardize or stream is not None:
-            return None
-        earlier: Scaling | None = getattr(self, "scaling_", None) if go_on else None
-        return earlier or column_scaling(samples.features, always=True)
+    def _scaling(self, samples: Samples, go_on: bool) -> Scaling | None:
+        """Return mean and deviation of columns if features are standardised; training that goes on keeps them."""
+        if go_on:
+            return self.scaling_
+        scaling = column_scaling(samples.features, always=True) if self.standardize else None
+        ratio = np.zeros(1) if scaling is None or self.dtype == "float64" else np.abs(scaling[0]) / scaling[1]
+        if ratio.max() > MAX_OFFSET:
+            line = f"X: the mean of column {ratio.argmax()} is {ratio.max():.2g} times its standard deviation, so that "
+            line += "float32 rounds its differences; subtract a constant from it or use dtype='float64'"
+            warnings.warn(line, RuntimeWarning, stacklevel=4)
+        return scaling
 
     def _run_group(
         self,
@@ -702,7 +746,7 @@ class ComplementaryClassifier(KeptClassifier):
         spec: LossSpec,
         options: dict[str, Any],
         dtype: torch.dtype,
-        neighbor_features: NDArray[Any] | None = None,
+        neighbors: IntArray | None = None,
     ) -> RunGroup:
         """The one run that is to be trained."""
         weight = samples.weight
@@ -715,12 +759,16 @@ class ComplementaryClassifier(KeptClassifier):
             early = spec.told(Belief.of(EARLY, self.belief_.totals).with_weights(self.weights_))
             loss = loss.after(self.warm_up, early)
         x = to_tensor(standardized(samples.features, self.scaling_), dtype, torch.device("cpu"))
-        if self.neighbors > 1:
-            points = components(x.numpy() if neighbor_features is None else neighbor_features, seed=self.seed_)
-            self._near = nearest_neighbors(points, self.neighbors, seed=self.seed_)
-            shares = label_shares(samples.labels.values, len(self.classes_), self._near, weight)
+        if neighbors is not None:
+            shares = label_shares(samples.labels.values, len(self.classes_), neighbors, weight)
             targets = replace(targets, near=torch.as_tensor(shares, dtype=dtype))
         return RunGroup(x, targets, self.seed_, [self.lr], [loss])
+
+    def _neighbor_index(self, samples: Samples, features: NDArray[Any] | None) -> IntArray:
+        """Return the nearest neighbours of each sample, in given features or in those that are trained on."""
+        if features is None:
+            features = standardized(samples.features, self.scaling_)
+        return nearest_neighbors(components(features, seed=self.seed_), self.neighbors, seed=self.seed_)
 
     def _class_weights(self, belief: Belief, spec: LossSpec) -> ClassWeights | None:
         """The weights that were asked for, from the shares of the labels."""
@@ -848,8 +896,7 @@ class ComplementaryClassifier(KeptClassifier):
                 "classes", f"those that training began with, {self.classes_.tolist()}", self.classes, remedy
             )
         non_negative("verbose", self.verbose)
-        if not isinstance(self.warm_up, Integral) or isinstance(self.warm_up, bool) or self.warm_up != 0:
-            whole("warm_up", self.warm_up)
+        non_negative("warm_up", self.warm_up)
         if not isinstance(self.callbacks, Sequence) or not all(map(callable, self.callbacks)):
             raise InputTypeError("callbacks", "a sequence of functions", type(self.callbacks).__name__)
         for name in ("model", "dtype"):
@@ -858,6 +905,9 @@ class ComplementaryClassifier(KeptClassifier):
                 raise InputError(name, began, repr(getattr(self, name)), "set warm_start=False to start anew")
         if not isinstance(self.standardize, bool):
             raise InputTypeError("standardize", "True, False or None", type(self.standardize).__name__)
+        if self.standardize and family_of(self.model) not in FOLDABLE:
+            expected = "False for a model other than 'linear' and 'mlp'"
+            raise InputError("standardize", expected, True, "scale X before fit")
         spec, options = self._loss()
         if whole("neighbors", self.neighbors) > 1 and spec.name != auto.LOSS:
             expected = f"1 for loss {spec.name!r}, which learns from each sample's own labels"

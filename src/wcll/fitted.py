@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from typing import Any
 
@@ -14,10 +15,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray, finite_array
+from wcll.errors import LabelWarning
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_accuracy, label_free_confusion
 from wcll.evaluation.label_free import warn_of_contradiction
 from wcll.inputs import called, check_features, check_labels, check_target_prior, to_tensor
 from wcll.labels import Belief
+from wcll.labels.alarms import asked_by_features, asked_by_predictions
 from wcll.models import Family, RunStack, predict_logits
 from wcll.models.stack import named
 from wcll.models.turns import alone
@@ -45,9 +48,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     target_prior: Any
     device: str
 
-    def _logits(self, X: Any) -> torch.Tensor:
+    def _features(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        return self._outputs(check_features(self, X, reset=False))
+        return check_features(self, X, reset=False)
+
+    def _logits(self, X: Any) -> torch.Tensor:
+        return self._outputs(self._features(X))
 
     def _outputs(self, features: NDArray[Any]) -> torch.Tensor:
         """The network's own, as it was trained."""
@@ -71,7 +77,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> torch.Tensor:
         """Outputs for the class shares that predictions are for; over the temperature, logarithms of probabilities."""
-        logits, shift = self._logits(X), self._shift()
+        return self._shifted(self._logits(X))
+
+    def _shifted(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return outputs for the class shares that predictions are for."""
+        shift = self._shift()
         return logits if shift is None else logits + self.temperature_ * torch.as_tensor(shift, device=logits.device)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -150,10 +160,14 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         right: some wrong Qs no label can show. Labels that the model has learnt by heart
         may contradict even a Q that is right.
         """
-        predicted = self._scores(X).argmax(-1).cpu().numpy()
+        features = self._features(X)
+        predicted = self._shifted(self._outputs(features)).argmax(-1).cpu().numpy()
         labels = check_labels(y, self.classes_, len(predicted)).values
         score = label_free_accuracy(labels, predicted, self.transition_, sample_weight=sample_weight)[0]
-        warn_of_contradiction(labels, predicted, self.belief_, self.classes_, weight=sample_weight)
+        if (question := self._question(features, labels, predicted)) is not None:
+            warnings.warn(question, LabelWarning, stacklevel=2)
+        else:
+            warn_of_contradiction(labels, predicted, self.belief_, self.classes_, weight=sample_weight)
         return score
 
     def evaluate(self, X: Any, y: Any) -> LabelFreeConfusion:
@@ -165,13 +179,29 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         several of one sample are no independent witnesses. ``print`` shows all. Accuracy is that on samples like those
         of ``y``, whatever ``target_prior`` says.
         """
-        predicted = self._scores(X).argmax(-1).cpu().numpy()
+        features = self._features(X)
+        predicted = self._shifted(self._outputs(features)).argmax(-1).cpu().numpy()
         labels = check_labels(y, self.classes_, len(predicted)).values
         if labels.ndim == 2:
             expected, several = "one label a sample", "a mask, or several of a sample"
             raise InputError(called(y) or "y", expected, several, "take one of each sample; score takes sets")
-        table = complementary_table(labels, predicted, len(self.classes_))
-        return label_free_confusion(table, self.belief_, classes=self.classes_)
+        found = label_free_confusion(
+            complementary_table(labels, predicted, len(self.classes_)), self.belief_, classes=self.classes_
+        )
+        question = self._question(features, labels, predicted)
+        return found if question is None else found.withdrawn(question)
+
+    def _question(self, features: NDArray[Any], labels: IntArray | BoolArray, predicted: IntArray) -> str | None:
+        """Ask whether labels are true ones, if most name the prediction, or if neighbours predict them too well.
+
+        A Q that was estimated with models may have learned true labels: that of popularity is the measure then.
+        """
+        belief, question = self.belief_, None
+        if belief.basis is not None and belief.totals is not None and not belief.known:
+            belief = Belief.of("popularity", belief.totals + 0.5)
+        if labels.ndim == 1:
+            question = asked_by_predictions(complementary_table(labels, predicted, len(self.classes_)))
+        return question or asked_by_features(features, labels, belief.transition)
 
     def encode(self, y: Any) -> IntArray | BoolArray:
         """Complementary labels as class indices, or as a mask."""

@@ -16,6 +16,7 @@ from wcll.fitted import FittedClassifier
 from wcll.inputs import seed_of
 from wcll.labels.weights import ClassWeights
 from wcll.models import outline_model
+from wcll.neighbors import Scaling
 from wcll.persistence import Saved, check_finite, open_model, plain_setting, write_model
 from wcll.training import dtype_and_device
 
@@ -27,6 +28,7 @@ class KeptClassifier(FittedClassifier):
     label_totals_: FloatArray
     state_: dict[str, torch.Tensor]
     weights_: ClassWeights | None
+    scaling_: Scaling | None
     selection_: list[dict[str, Any]]
     chosen_: dict[str, Any]
     random_state: Any
@@ -51,6 +53,7 @@ class KeptClassifier(FittedClassifier):
             "history": self.history_,
             "temperature": self.temperature_,
             "prior": self.prior_.tolist() if hasattr(self, "prior_") else None,
+            "scaling": self.scaling_ and [values.tolist() for values in self.scaling_],
             "chosen": None if chosen is None else {name: plain_setting(name, value) for name, value in chosen.items()},
             "selection": getattr(self, "selection_", None),
         }
@@ -77,7 +80,7 @@ class KeptClassifier(FittedClassifier):
             tensors = file.read(network.state_dict())
             check_finite("tensors", tensors)
         network.load_state_dict(tensors, assign=True)
-        self.network_, self.fitted_ = network.to(device), saved.fitted
+        self.network_, self.fitted_, self.scaling_ = network.to(device), saved.fitted, saved.scaling
         self.n_features_in_ = prod(saved.input_shape)
         if len(saved.input_shape) > 1:
             self.image_shape_, self.image_bytes_ = saved.input_shape, saved.image_bytes

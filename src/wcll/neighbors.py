@@ -20,8 +20,9 @@ MAX_REFERENCES = 50_000  #: samples that may be neighbours; of more, a random pa
 PCA_ROWS = 10_000  #: samples from which principal components are computed
 MAX_COVARIANCE = 2000  #: features up to which their covariance is decomposed
 FEW = 3000  #: samples, or features, up to which one thread is faster
+MAX_PURITY_ERROR = 0.1  #: standard error beyond which an estimate of purity is of no use
 MAX_RATIO = 30.0  #: of the largest range of a column to one of the smallest, from which on scales differ much
-LOW = 0.05  #: the quantile of ranges that stands for the smallest
+LOW = 0.05  #: the quantile of ranges that stands for the smallest; of fewer than 20 columns the smallest itself
 
 Scaling = tuple[FloatArray, FloatArray]  #: mean and standard deviation of columns
 
@@ -80,20 +81,39 @@ def label_shares(labels: NDArray[Any], n_classes: int, neighbors: IntArray, weig
     return shares
 
 
+def label_purity(labels: IntArray, neighbors: IntArray, matrix: FloatArray, prior: FloatArray) -> float | None:
+    r"""Estimate the share of neighbours that are of a sample's own class, from the labels alone.
+
+    A sample and its neighbour have the same label in a share :math:`\sum_{yj} \pi_y Q_{yj}^2` of pairs if their class
+    is the same. If the neighbour is any sample, the share is :math:`\sum_j m_j^2` (m: the label marginal). The observed
+    share lies between them. Labels that say too little, as uniform ones of few samples do, give None.
+
+    >>> label_purity(np.array([1, 1, 0, 0]), np.array([[0, 1], [1, 0], [2, 3], [3, 2]]), 1 - np.eye(2), np.ones(2) / 2)
+    1.0
+    """
+    same = (labels[neighbors[:, 1:]] == labels[:, None]).mean(axis=1)
+    any_sample = float(np.square(np.bincount(labels) / len(labels)).sum())
+    span = float((prior @ np.square(matrix)).sum()) - any_sample
+    if span <= 0 or same.std() / np.sqrt(len(same)) > MAX_PURITY_ERROR * span:
+        return None
+    share = min(max((float(same.mean()) - any_sample) / span, 0.0), 1.0)
+    return share + (1 - share) * float(np.square(prior).sum())
+
+
 def column_scaling(features: NDArray[Any], *, always: bool = False) -> Scaling | None:
     """Return mean and standard deviation of columns if their scales differ much, else None.
 
     The scale of a column is its range. Rarely used pixels have a small deviation and the same range as the others:
     standardised, they would be blown up.
     """
-    if features.ndim != 2:
+    if features.ndim != 2 and not always:
         return None
-    span = np.ptp(features, axis=0)
-    used = span[span > 0]
-    if not always and (not len(used) or used.max() <= MAX_RATIO * np.quantile(used, LOW)):
+    mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
+    varies = deviation > len(features) * np.finfo(np.float64).eps * np.abs(mean)  # by more than rounding errors
+    used = np.ptp(features, axis=0)[varies]
+    if not always and (not len(used) or used.max() <= MAX_RATIO * np.quantile(used, LOW, method="lower")):
         return None
-    deviation = features.std(axis=0, dtype=np.float64)
-    return features.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0)
+    return mean, np.where(varies, deviation, np.maximum(np.abs(mean), 1.0))  # folded loses mean / deviation
 
 
 def standardized(features: NDArray[Any], scaling: Scaling | None) -> NDArray[Any]:

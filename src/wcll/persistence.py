@@ -28,6 +28,7 @@ from wcll.checks import (
     class_weights_array,
     distribution,
     entry,
+    finite_array,
     positive,
     transition_matrix,
     whole,
@@ -36,6 +37,7 @@ from wcll.labels import Belief, ClassWeights, EstimatedTransition
 from wcll.labels.names import class_names
 from wcll.losses.spec import Link
 from wcll.memory import check_memory
+from wcll.neighbors import Scaling
 from wcll.reading import check_file
 
 FORMAT = "wcll-model-1"
@@ -138,6 +140,7 @@ class Saved:
     history: list[dict[str, Any]]
     temperature: float = 1.0
     prior: FloatArray | None = None  #: class shares of the training samples, where the model tells them
+    scaling: Scaling | None = None  #: of features in training
     chosen: dict[str, Any] | None = None  #: settings that were chosen, where that was left open
     selection: list[dict[str, Any]] | None = None  #: what they were chosen from
 
@@ -163,6 +166,7 @@ class Saved:
             history=_history(entry(header, "history", list)),
             temperature=positive("temperature", entry({"temperature": 1.0, **header}, "temperature", float)),
             prior=_prior(entry({"prior": None, **header}, "prior", list | None), len(classes)),
+            scaling=_scaling(entry({"scaling": None, **header}, "scaling", list | None), shape),
             chosen=_chosen(entry({"chosen": None, **header}, "chosen", dict | None), settings),
             selection=_selection(entry({"selection": None, **header}, "selection", list | None)),
         )
@@ -217,6 +221,15 @@ def _history(rows: list[Any]) -> list[dict[str, Any]]:
 
 def _prior(shares: list[Any] | None, n_classes: int) -> FloatArray | None:
     return None if shares is None else distribution("prior", shares, n_classes)
+
+
+def _scaling(values: list[Any] | None, shape: list[int]) -> Scaling | None:
+    if values is None:
+        return None
+    mean, deviation = finite_array("scaling", values, (2, *shape))
+    if deviation.min() <= 0:
+        raise InputError("scaling", "standard deviations above 0", f"{deviation.min():g}")
+    return mean, deviation
 
 
 def _chosen(plain: dict[str, Any] | None, settings: Collection[str]) -> dict[str, Any] | None:

@@ -117,6 +117,15 @@ def test_results_are_not_kept_in_a_model(place, capsys):
     assert "a file outside of models" in refused(["run", "one.toml", "--store", "model/s.sqlite"], place, capsys)
 
 
+@pytest.mark.parametrize("part", ["table2", "images", "all"])
+@pytest.mark.parametrize("folder", ["model", "model/results", "m.unfinished/results"])
+def test_results_of_the_paper_are_not_written_into_a_model(part, folder, place, capsys, monkeypatch):
+    monkeypatch.setattr("wcll.cli.paper.load_suite", lambda name: pytest.fail("runs are prepared"))
+    (place / "m.unfinished").mkdir()
+    line = refused(["paper", part, "--store", "new.sqlite", "--results", folder], place, capsys)
+    assert "--results: expected a file outside of models" in line
+
+
 INPUTS = {
     "the table": (["predict", "model", "train.csv"], "train.csv"),
     "a manifest": (["predict", "eyes", "train", "-o"], "train/manifest.csv"),

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
 
 from own_files import QUICK, digits, killed_after, write_all
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.labels import EstimatedTransition
+from wcll.owndata.card import alarms_of
 from wcll.owndata.learning import Settings, learn
 from wcll.owndata.sources import Roles, Samples
 from wcll.owndata.unfinished import STATE, Unfinished
@@ -88,6 +90,23 @@ def test_the_same_model_bit_for_bit(settings, matrix, tmp_path, monkeypatch):
         assert again.report() == whole.report()
         assert again.chosen_["max_epochs"] == whole.chosen_["max_epochs"]
         assert again.estimate_.to_dict() == whole.estimate_.to_dict()
+
+
+def test_a_model_of_true_labels_that_goes_on_is_asked_about(tmp_path, monkeypatch):
+    """The question and what it withdraws are those of a training that never stopped."""
+    x, y = make_blobs(300, 4, centers=3, random_state=0)
+    names = [str(i) for i in range(300)]
+    given = Samples("arrays", Path("x.npz"), "sample", names, x, [(("zero", "one", "two")[k],) for k in y])
+    settings = replace(AUTO, budget=300)
+    whole = learn(given, Roles(), settings, unfinished=tmp_path / "a")
+    with monkeypatch.context() as patched:
+        killed_at(2, patched)
+        with pytest.raises(Killed):
+            learn(given, Roles(), settings, unfinished=tmp_path / "b")
+    again = learn(given, Roles(), settings, unfinished=tmp_path / "b", resume=True)
+    assert "are these true labels?" in whole.own.classifier.report()
+    assert again.own.classifier.report() == whole.own.classifier.report()
+    assert alarms_of(again) == alarms_of(whole)
 
 
 def test_a_schedule_goes_on_where_it_was(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from functools import partial
 from itertools import product
 
@@ -153,8 +154,11 @@ def test_out_of_time_leaves_what_is_finished(short, tmp_path, data, capsys, monk
     codes = []
     while len(codes) < 10 and (not codes or codes[-1]):
         codes.append(images(tmp_path, data, "--max-time", "1h", *store))
-    assert codes == [3, 3, 3, 3, 3, 0]  # one stage of the factors' two and the tables' four each, and the last
+    assert codes == [3, 3, 3, 3, 3, 0]  # one stage of the tables' four and the factors' two each
     shown = capsys.readouterr()
+    at = [f"trial {seed} at {lr}" for seed, lr in product((1, 2), ("5e-05", "5e-06"))]
+    wanted = [*at, *(f"{one}, what is not printed" for one in at[:2])]  # of what the paper leaves open one trial
+    assert re.findall(r"^Images, (.*?): ", shown.err, re.MULTILINE) == wanted
     assert shown.err.count("out of time: the same command goes on from here") == 5
     assert "(0 of 1)" in shown.out  # the fair protocol needs both rates
     whole = tmp_path / "whole"

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wcll.atomic import check_output
+from wcll.atomic import check_output, check_outside_models
 from wcll.checks import InputError, choice
 from wcll.cli.data import DataOption
 from wcll.cli.messages import tell
@@ -178,11 +178,10 @@ def _run_suites(*parts: str) -> Action:
 
 
 def _run_images(asked: Asked, work: Work) -> None:
-    """What the paper leaves open comes before all of it."""
-    suites = _with_data(asked.suites(*map(load_suite, (FACTORS, *IMAGES))), work.data)
-    first = [replace(suite, trials=1) for suite in suites if suite.name == FACTORS]
-    others = [suite for suite in suites if suite.name != FACTORS]
-    _run_stages("images", suites, (*stages(first), *stages(others)), asked, work)
+    """Run what the paper prints on images, then what it leaves open, of which one trial is enough."""
+    suites = _with_data(asked.suites(*map(load_suite, (*IMAGES, FACTORS))), work.data)
+    suites = [replace(suite, trials=1) if suite.name == FACTORS else suite for suite in suites]
+    _run_stages("images", suites, stages(suites), asked, work)
 
 
 def _run_beyond(asked: Asked, work: Work) -> None:
@@ -262,8 +261,8 @@ for _name, _help in {**SUITES, **ALONE}.items():
 app.command("all", help="All of the above on MNIST.")(_command(_run_suites(*SUITES)))
 app.command(
     "images",
-    help="All of it on CIFAR-10, Tiny-ImageNet and DDSM: what the paper leaves open, then every printed cell once at "
-    "one learning rate, then at the other, before any gets a second trial. Cells that the paper does not print are "
+    help="All of it on CIFAR-10, Tiny-ImageNet and DDSM: every printed cell once at one learning rate, then at the "
+    "other, before any gets a second trial. What the paper leaves open, and cells that it does not print, are "
     "last. What the result files have is not run again (take a GPU).",
 )(_command(_run_images, tables=False))
 app.command(
@@ -320,6 +319,7 @@ def _check_folder(folder: Path) -> None:
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise InputError("--results", "a folder", f"{folder}, of which {there} is a file")
+    check_outside_models(folder / "results.json", "--results")
 
 
 def print_part(part: Part) -> None:

@@ -104,6 +104,13 @@ class LabelFreeConfusion:
         means = {"accuracy": self.accuracy, "balanced accuracy": self.balanced_accuracy, "macro F1": self.macro_f1}
         return {**means, **recalls}
 
+    def withdrawn(self, warning: str) -> LabelFreeConfusion:
+        """Return the same without a figure that can be used, and why."""
+        accuracy, balanced, f1, *recall = (replace(figure, contradicted=True) for figure in self.figures.values())
+        return replace(
+            self, accuracy=accuracy, balanced_accuracy=balanced, macro_f1=f1, recall=tuple(recall), warning=warning
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON: figures with intervals and verdicts, what they rest on, and whether labels contradict it."""
         figures = {name: figure.to_dict() for name, figure in self.figures.items()}
@@ -197,20 +204,14 @@ def label_free_confusion(
 def _withdrawn(found: LabelFreeConfusion, counts: FloatArray) -> LabelFreeConfusion:
     """Reject all figures if the labels contradict Q, if any figure is impossible, or if labels may be true ones."""
     impossible = [name for name, figure in found.figures.items() if figure.rejected]
-    warning = asked_by_predictions(float(np.trace(counts)), float(counts.sum()))
+    warning = asked_by_predictions(counts)
     if warning is None and impossible:
         reason, by = found.check.line, found.check.by
         if not found.check.contradicted:
             reason, by = f"under it {', '.join(impossible)} would be outside 0 to 100 %", "predictions"
         remedy = remedy_of(found.belief, by)
         warning = f"labels contradict the assumed Q: {reason}. No estimate that rests on it can be used; {remedy}"
-    if warning is None:
-        return found
-    figures = [replace(figure, contradicted=True) for figure in found.figures.values()]
-    accuracy, balanced, f1, *recall = figures
-    return replace(
-        found, accuracy=accuracy, balanced_accuracy=balanced, macro_f1=f1, recall=tuple(recall), warning=warning
-    )
+    return found if warning is None else found.withdrawn(warning)
 
 
 def _generator(seed: int) -> np.random.Generator:

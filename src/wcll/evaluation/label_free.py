@@ -24,6 +24,7 @@ from wcll.checks import (
     unmasked,
 )
 from wcll.errors import LabelWarning
+from wcll.evaluation.confusion import complementary_table
 from wcll.labels import to_mask
 from wcll.labels.alarms import asked_by_predictions, check_samples
 from wcll.labels.beliefs import Belief
@@ -120,7 +121,7 @@ def warn_of_contradiction(
     stacklevel: int = 2,
 ) -> None:
     """One line, as a warning, if held-out labels may be true ones, or contradict the Q by which a model is judged."""
-    if ybar.ndim == 1 and (question := asked_by_predictions(int((ybar == predicted).sum()), len(ybar))):
+    if ybar.ndim == 1 and (question := asked_by_predictions(complementary_table(ybar, predicted, len(names)))):
         warnings.warn(question, LabelWarning, stacklevel=stacklevel + 1)
         return
     found = check_samples(ybar, belief, names, weight=sample_weights(weight, len(ybar)), predicted=predicted)

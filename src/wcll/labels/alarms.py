@@ -43,7 +43,8 @@ MOST = 1e7  #: labels: more are taken for so many, as no Q is known so exactly
 MOSTLY = 0.5  #: the share of labels that name the predicted class beyond which they may be true labels
 SURE = 0.025  #: chance of as many hits, if a share is no larger than a line, below which it is larger
 NEIGHBORS = 10  #: whose labels predict a label
-MAX_ASKED = 3000  #: samples by which labels are asked whether they are true ones; a third of them is held out
+MIN_ASKED, MAX_ASKED = 30, 3000  #: samples, or groups, by which labels are asked whether they are true ones
+MAX_ASKED_FEATURES = 100  #: of more, random combinations, which keep distances within about a tenth
 WORK = 2 * 10**7  #: at most so much, as predictions x classes x groups of labels squared, for one table
 
 
@@ -189,12 +190,14 @@ def corrected_twice(belief: Belief) -> Iterator[str]:
         yield f"weights: {unweighted}; give weights against a selection of samples as sample_weight"
 
 
-def asked_by_predictions(named: float, n: float) -> str | None:
-    """Ask whether labels are true ones, if most of n, ``named``, name the class that is predicted for their sample.
+def asked_by_predictions(table: FloatArray | IntArray) -> str | None:
+    """Ask whether labels are true ones, if most of them name the class that is predicted for their sample.
 
-    Complementary labels do so only where a model is wrong.
+    Complementary labels do so only where a model is wrong. ``table`` counts labels (rows) by prediction (columns). If
+    one label has more than half of them, its share is the line: a constant prediction would reach it.
     """
-    if not _surely_above(named, n, MOSTLY):
+    named, n = float(np.trace(table)), float(table.sum())
+    if not _surely_above(named, n, max(MOSTLY, float(table.sum(axis=1).max()) / n)):
         return None
     remedy = "If so, count how often they agree: accuracy_score(y, model.predict(X)), or wcll evaluate --true-label"
     return f"y: {named / n:.0%} of these labels name the predicted class: are these true labels? {remedy}"
@@ -209,27 +212,40 @@ def asked_by_features(
     most. The line is half way between certainty and the largest of three numbers: this sum for a strong bias
     (``"biased-strong"``), the same for the Q that is assumed, and the share of the commonest label. It is a question:
     annotators who nearly always name the same wrong class are predictable as well. With two classes a complementary
-    label is as good as a true one, so nothing is asked.
+    label is as good as a true one, so nothing is asked. Of sets of labels, those of one label are asked about.
+
+    Each third of the groups is held out once. Labels of a group may be alike, so that it counts as one sample.
     """
     k = len(matrix)
-    if labels.ndim == 2 or k == 2:
+    if k == 2:
         return None
-    from sklearn.neighbors import KNeighborsClassifier  # slow to import
+    from sklearn.model_selection import GroupKFold, cross_val_predict  # slow to import
+    from sklearn.neighbors import KNeighborsClassifier
 
-    x, y = _distinct_rows(features, labels.astype(np.int64), groups)
-    held_out = len(x) // 3
-    if held_out < NEIGHBORS:
+    groups = np.arange(len(labels)) if groups is None else groups
+    if labels.ndim == 2:
+        single = np.flatnonzero(labels.sum(axis=1) == 1)
+        features, labels, groups = features[single], labels[single].argmax(axis=1), groups[single]
+    if len(labels) < MIN_ASKED:
+        return None
+    x, y, group = _distinct_rows(features, labels.astype(np.int64), groups)
+    names, part = np.unique(group, return_inverse=True)
+    n = len(names)
+    if n < MIN_ASKED:
         return None
     mean, deviation = x.mean(axis=0), x.std(axis=0)
     x = (x - mean) / np.where(deviation > 0, deviation, 1.0)
-    model = KNeighborsClassifier(NEIGHBORS).fit(x[held_out:], y[held_out:])
-    hits = int(np.count_nonzero(model.predict(x[:held_out]) == y[:held_out]))
+    if x.shape[1] > MAX_ASKED_FEATURES:
+        x = x @ stream(0, "labels", "question", "projection").normal(size=(x.shape[1], MAX_ASKED_FEATURES))
+    folds = GroupKFold(3, shuffle=True, random_state=0)
+    model = KNeighborsClassifier(min(NEIGHBORS, n // 2))
+    hits = float((cross_val_predict(model, x, y, groups=part, cv=folds) == y).mean())
     strong = biased_transition(k, strength="strong", random_state=0)
     commonest = np.bincount(y).max() / len(y)
     line = (1 + max(strong.max(axis=1).mean(), matrix.max(axis=1).mean(), commonest)) / 2
-    if not _surely_above(hits, held_out, line):
+    if not _surely_above(hits * n, n, line):
         return None
-    found = f"nearest neighbours predict {hits / held_out:.0%} of these labels, where {line:.0%} is much for"
+    found = f"nearest neighbours predict {hits:.0%} of these labels, where {line:.0%} is much for"
     remedy = "Ordinary classifiers learn those; ignore this if annotators nearly always name the same wrong class"
     return f"y: {found} complementary labels: are these true labels? {remedy}"
 
@@ -240,19 +256,13 @@ def _surely_above(hits: float, n: float, line: float) -> bool:
 
 
 def _distinct_rows(
-    features: NDArray[Any], labels: IntArray, groups: NDArray[Any] | None
-) -> tuple[FloatArray, IntArray]:
-    """Some samples in random order, one of each group and none twice: copies would predict each other's labels."""
-    order = stream(0, "labels", "question").permutation(len(features))
-    if groups is not None:
-        order = order[np.unique(groups[order], return_index=True)[1]]
-    some = order[:MAX_ASKED]
+    features: NDArray[Any], labels: IntArray, groups: NDArray[Any]
+) -> tuple[FloatArray, IntArray, NDArray[Any]]:
+    """Return some samples with labels and groups, no row twice: copies would predict each other's labels."""
+    some = stream(0, "labels", "question").permutation(len(features))[:MAX_ASKED]
     x = features[some].reshape(len(some), -1)
-    first = {row.tobytes(): i for i, row in reversed(list(enumerate(x)))}
-    kept = np.array(sorted(first.values()))
-    if groups is not None:
-        kept = stream(0, "labels", "question", "groups").permutation(kept)
-    return x[kept].astype(np.float64), labels[some[kept]]
+    kept = np.array(sorted({row.tobytes(): i for i, row in reversed(list(enumerate(x)))}.values()), np.int64)
+    return x[kept].astype(np.float64), labels[some[kept]], groups[some[kept]]
 
 
 def remedy_of(belief: Belief, by: Literal["counts", "predictions"] = "counts") -> str:

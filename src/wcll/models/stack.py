@@ -219,7 +219,7 @@ def _first_layer(
         return found
     names = list(found)[:2]  # weight and bias of the first layer
     weight, bias = (found[name] for name in names)
-    mean, scale = (torch.as_tensor(values, dtype=torch.float64, device=weight.device) for values in scaling)
+    mean, scale = (torch.as_tensor(values, dtype=torch.float64, device=weight.device).flatten() for values in scaling)
     for name, old, new in zip(names, (weight, bias), change(weight.double(), bias.double(), mean, scale), strict=True):
         found[name] = new.to(old.dtype)
     return found

@@ -57,7 +57,7 @@ def card_of(samples: Samples, learnt: Learnt, command: str) -> dict[str, Any]:
             "report": model.report().splitlines(),
         },
         "estimate": None if estimate is None else estimate.to_dict(),
-        "confusion": None if estimate is None else estimate.joint.round(6).tolist(),
+        "confusion": None if estimate is None or estimate.warning else estimate.joint.round(6).tolist(),
         "notes": list(learnt.notes),
         "alarms": alarms_of(learnt),
         "limits": list(LIMITS),
@@ -70,8 +70,8 @@ def alarms_of(learnt: Learnt) -> list[str]:
     """What speaks against the labels, or against what was assumed of them."""
     lines = list(learnt.alarms)
     estimate = getattr(learnt.own.classifier, "estimate_", None)
-    if estimate is not None and estimate.warning is not None:
-        lines.append(f"{estimate.warning}.")
+    if estimate is not None and estimate.warning is not None and estimate.warning not in lines:
+        lines.append(estimate.warning)
     return lines
 
 
@@ -109,8 +109,9 @@ def class_table(samples: Samples, learnt: Learnt) -> list[dict[str, Any]]:
     """By class: how often it is named, its share by label counts, by the model, and among its predictions."""
     model = learnt.own.classifier
     counts = (samples.counts or counts_of(samples)).named
-    told = model.belief_.prior_source == "estimated"  # a family may assume the shares
-    by_counts, by_model = model.belief_.prior if told else None, getattr(model, "prior_", None)
+    belief, by_model = model.belief_, getattr(model, "prior_", None)
+    possible = belief.prior is not None and np.all((belief.prior >= 0) & (belief.prior <= 1))  # else Q is wrong
+    by_counts = belief.prior if belief.prior_source == "estimated" and possible else None  # a family may assume it
     predicted = Counter(map(str, model.predict(learnt.x)))
     return [
         {

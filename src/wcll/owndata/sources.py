@@ -25,8 +25,10 @@ from wcll.reading import CHUNK
 
 USUAL = ("not_label", "ybar")  #: a column of labels, if none is named
 #: Usual names of columns of true labels, in small letters, words separated by "_".
-TRUTHS = {"label", "labels", "true_label", "true_labels", "truelabel", "gold_label", "gold", "y", "y_true"} | {
-    *("class", "true_class", "target", "true", "truth", "ground_truth", "groundtruth")
+TRUTHS = {
+    *("label", "labels", "true_label", "true_labels", "truelabel", "label_true", "actual_label", "correct_label"),
+    *("class", "class_label", "classlabel", "true_class", "actual_class", "target", "target_class", "y", "y_true"),
+    *("true_y", "true", "truth", "ground_truth", "groundtruth", "gt", "gold", "gold_label"),
 }
 NAMED = 0.5  #: the share of cells that name classes from which on a column of text is taken for true labels
 ROWS_JUDGED = 10_000  #: rows by which columns are doubted, spread over all
@@ -322,7 +324,7 @@ def check_no_truth(samples: Samples, kept: Collection[str]) -> Samples:
     for name, column in samples.features.items():
         if name in kept:
             continue
-        if re.sub(r"\W+", "_", name.strip().casefold()) in TRUTHS:
+        if re.sub(r"\W+", "_", name.casefold()).strip("_") in TRUTHS:
             got, question = f"column {name!r}, a usual name of true labels", "is it one?"
         elif example := _class_in_most_cells(column, classes):
             got, question = f"column {name!r} holds names of classes, such as {example!r}", "is it a true label?"
@@ -335,14 +337,15 @@ def check_no_truth(samples: Samples, kept: Collection[str]) -> Samples:
 
 
 def _class_in_most_cells(column: Column, classes: Collection[str]) -> str | None:
-    """Return a class that a column of text names, if half of its cells name classes, and not all the same one."""
+    """Return a class that a column of text names, if half of the cells with text name classes, unless all are alike."""
     if column.kind != "text":
         return None
     cells = Counter(column.texts())
+    constant = len(cells) == 1
     del cells[""]
     named = [text for text in cells if text.casefold() in classes]
     often = sum(cells[text] for text in named) >= NAMED * cells.total()
-    return named[0] if named and often and len(cells) > 1 else None
+    return named[0] if named and often and not constant else None
 
 
 def _encoded_truths(samples: Samples, kept: Collection[str]) -> Iterator[str]:

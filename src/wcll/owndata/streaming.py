@@ -142,7 +142,7 @@ def read_table_stream(
     counted = count(rows, roles, categories, chosen)
     classes = counted.labels.classes()
     samples = _sample(counted, replace(roles, ignore=(), classes=classes), chosen)  # what is ignored was not read
-    samples = check_no_truth(samples, {*categories, *kept})
+    samples = check_no_truth(samples, kept)
     preprocessing, notes = counted.fitted()
     counts = _counts(counted)
     if counted.labels.sorted_by_class(classes):

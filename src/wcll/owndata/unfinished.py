@@ -178,12 +178,14 @@ def _plain_estimate(found: LabelFreeConfusion | None) -> Plain | None:
     if found is None:
         return None
     table = np.rint(found.n * (found.belief.transition.T @ found.joint)).astype(int)
-    return {"table": table.tolist(), "belief": found.belief.to_dict()}
+    return {"table": table.tolist(), "belief": found.belief.to_dict(), "warning": found.warning}
 
 
 def _estimate(plain: Mapping[str, Any] | None, classes: Any) -> LabelFreeConfusion | None:
     if plain is None:
         return None
     with suppress(InputError):
-        return label_free_confusion(plain["table"], Belief.from_dict(plain["belief"]), classes=classes)
+        found = label_free_confusion(plain["table"], Belief.from_dict(plain["belief"]), classes=classes)
+        warning = plain.get("warning")
+        return found if warning is None else found.withdrawn(entry(plain, "warning", str))
     return None

@@ -14,7 +14,7 @@ from wcll.suites import Suite, Trial
 from wcll.suites.suite import Axis
 
 LEAST = 3  #: trials of every cell below which there is no verdict
-FACTORS = "factors-cifar10"  #: what the paper leaves open, which comes before everything else
+FACTORS = "factors-cifar10"  #: what the paper leaves open
 IMAGES = ("table2-cifar10", "table3-cifar10", "table4-cifar10", "table2-tiny-imagenet", "table7")
 
 

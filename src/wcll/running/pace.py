@@ -77,12 +77,14 @@ class Pace:
         """Return how many such runs of networks for images a GPU can finish in time; time is over if it is none.
 
         The slowest runs of their kind are the measure, or the slowest of all if none of their kind was trained. If
-        nothing was trained yet, any number may begin.
+        nothing was trained yet, one run begins, so that no checkpoint of many networks can be left over.
         """
+        if self.end == inf:
+            return RUNS_IN_STEP
         alike = [self._measured[job.kind]] if job.kind in self._measured else self._measured.values()
         some = [one for kind in alike for one in kind.values()]
-        if not some or self.end == inf:
-            return RUNS_IN_STEP
+        if not some:
+            return 1
         first = (self._latest(job) or max(some, key=lambda one: one.first)).first
         each = ALONE * max(one.each for one in some) * job.first.epochs
         fit = max(int((self.left - first) / each), 0)

@@ -104,12 +104,10 @@ class RunGroup:
         """The same with the first samples only; what losses are told stays, and how images are normalised."""
         return replace(self, x=self.x[:n], targets=self.targets[slice(n)])
 
-    def streamed(self, feed: Feed, part: float) -> RunGroup:
-        """The same for samples that come from elsewhere, of which these are a part; warm-ups take as many steps."""
+    def streamed(self, feed: Feed) -> RunGroup:
+        """Return the same for samples that come from elsewhere."""
         x, targets = feed.place
-        return replace(
-            self, x=x, targets=targets, losses=[replace(one, warm_up=one.warm_up * part) for one in self.losses]
-        )
+        return replace(self, x=x, targets=targets)
 
     @property
     def ordinary(self) -> bool:
