@@ -4,7 +4,7 @@
     python benchmarks/worlds.py auto RUNS.jsonl --part 1/16    (... 16/16: as many processes, one thread each)
     python benchmarks/worlds.py constant RUNS.jsonl --device cuda
     python benchmarks/worlds.py chosen RUNS.jsonl --store S.sqlite --device cuda
-    python benchmarks/worlds.py summary RUNS.jsonl
+    python benchmarks/worlds.py summary RUNS.jsonl [--with EARLIER.jsonl]
     python benchmarks/worlds.py compare RUNS.jsonl --with EARLIER.jsonl    (two versions of the default)
 
 Worlds: digits (45 images a class are tested, at most 115 of a class are trained on) and MNIST (the official test set,
@@ -371,18 +371,21 @@ def main() -> None:
         command.add_argument("--beside", action="store_true", help="the worlds beside the 24 as well")
         if name in ("auto", "constant"):
             command.add_argument("--part", default="1/1", help="such as 2/16: a sixteenth of the work")
-        if name == "compare":
-            command.add_argument("--with", dest="earlier", type=Path, required=True)
+        if name in ("summary", "compare"):
+            help_text = "an earlier version of the default; the summary takes the fixed configurations from it"
+            command.add_argument("--with", dest="earlier", type=Path, required=name == "compare", help=help_text)
         if name not in ("summary", "compare"):
             command.add_argument("--device", default="cpu" if name == "auto" else "auto")
         if name == "auto":
-            command.add_argument("--budget", type=int, help="run-steps, for short tries")
+            command.add_argument("--budget", type=int, help="work of the search, for short tries")
+            command.add_argument("--model", help="instead of selecting it")
         if name == "chosen":
             command.add_argument("--store", type=Path, required=True)
             command.add_argument("--together", type=int)
     given = parser.parse_args()
     if given.command == "summary":
-        print_summary([line for line in read([given.runs]) if line["seed"] in given.seeds])
+        others = [line for line in read([given.earlier]) if line["method"] != AUTO] if given.earlier else []
+        print_summary([line for line in read([given.runs]) + others if line["seed"] in given.seeds])
         return
     if given.command == "compare":
         print(*comparison(read([given.runs]), read([given.earlier])), sep="\n")
@@ -399,7 +402,7 @@ def main() -> None:
         for column, seed in work(columns(given.datasets, given.beside), given.seeds, given.part)
         if (PART, column.title, seed, last) not in done
     ]
-    told = {"budget": given.budget} if given.command == "auto" and given.budget else {}
+    told = {name: value for name in ("budget", "model") if (value := getattr(given, name, None)) is not None}
     lines = of_auto(todo, given.device, **told) if given.command == "auto" else of_constant(todo, given.device)
     append(given.runs, new(lines, given.runs))
 

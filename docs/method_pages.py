@@ -216,7 +216,7 @@ def world_rows(name: str) -> Iterator[Sequence[str]]:
     }
     own = sorted((method for method in means if method != DEFAULT), key=lambda method: -fmean(means[method]))
     for method in (*own, DEFAULT) if own else ():
-        title = "the default, told nothing" if method == DEFAULT else show_name(method)
+        title = "the default (its earlier search)" if method == DEFAULT else show_name(method)
         yield title, *(f"{of(means[method]):.1f}" for of in (fmean, min, max))
 
 

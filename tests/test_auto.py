@@ -66,7 +66,7 @@ def test_what_was_compared_is_told(chosen):
         f"Selected: {row['model']}, learning rate {row['lr']:g}",
         "Assumed: Q estimated from labels and models",
         "held-out",
-        "is trained with the labels of its 10 nearest samples",
+        "is trained with its own label and those of its 9 nearest samples",
     ):
         assert words in report
     assert f"{100 * chosen.estimate_.accuracy.value:.1f} %" in report
@@ -489,3 +489,56 @@ def test_purity_is_estimated_from_labels():
         model = ComplementaryClassifier("forward", **options).fit(x, ybar, neighbor_features=features)
         index = NearestNeighbors(n_neighbors=10).fit(features).kneighbors(features, return_distance=False)
         assert model.neighbor_purity_ == pytest.approx((y[index[:, 1:]] == y[:, None]).mean(), abs=0.06)
+
+
+def test_one_weight_that_differs(blobs):
+    """It lies in one half of one fold, whose samples train in step with those of the others."""
+    x, _, ybar = blobs
+    weight = np.ones(len(x))
+    weight[0] = 2.0
+    model = quick(budget=300).fit(x, ybar, sample_weight=weight)
+    assert model.estimate_ is None or model.estimate_.n
+
+
+def test_time_that_ends_between_modules_of_ones_own(monkeypatch):
+    """Those that trained for longer are compared at the checkpoints that all have."""
+    x = np.random.default_rng(0).normal(size=(400, 1, 4, 4)).astype(np.float32)
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3))
+    calls = iter([False] * 500 + [True] * 10**6)
+    monkeypatch.setattr(auto.Deadline, "stops", lambda self: next(calls))
+    model = ComplementaryClassifier(model=module, random_state=0, budget=3000, max_time=1e6, transition="uniform")
+    model.fit(x, np.arange(400) % 3)
+    assert model.chosen_["max_epochs"] > model.chosen_["warm_up"]
+
+
+def test_a_warm_start_takes_features_of_neighbors(blobs):
+    x, _, ybar = blobs
+    model = quick(warm_start=True, budget=6000).fit(x, ybar, neighbor_features=x)
+    before = model.n_iter_
+    assert model.chosen_["neighbors"] == 10
+    assert model.fit(x, ybar, neighbor_features=x).n_iter_ == 2 * before
+    model.set_params(neighbors=1)
+    with pytest.raises(InputError, match="neighbor_features: expected None where neighbors is 1"):
+        quick(neighbors=1).fit(x, ybar, neighbor_features=x)
+
+
+def test_groups_do_not_straddle_the_halves_of_an_estimate(blobs):
+    x, _, ybar = blobs
+    groups = np.arange(len(x)) // 100
+    pool = auto.Pool(torch.as_tensor(x), ybar, np.ones(len(x)), groups)
+    order, lower, upper = auto._split_in_half(pool, np.random.default_rng(0))
+    assert lower == upper
+    assert not set(groups[order[:lower]]) & set(groups[order[upper:]])
+    assert abs(lower - len(x) // 2) <= 50
+
+
+def test_a_report_compares_candidates_on_the_same_samples(blobs, chosen):
+    other = next((row for row in chosen.selection_ if row["samples"] != chosen.selection_[0]["samples"]), None)
+    assert other is not None  # the network, on the first fold alone
+    compared = [line for line in chosen.report().splitlines() if line.startswith(("  next best", "  likelier"))]
+    selected = next(row for row in chosen.selection_ if row["chosen"])
+    same = [row for row in chosen.selection_ if row["samples"] == selected["samples"] and not row["chosen"]]
+    assert len(compared) == bool(same)
+    assert all(f"{same[0]['score']:.4f}" in line for line in compared)
+    rows = [{name: value for name, value in row.items() if name != "neighbors"} for row in chosen.selection_]
+    assert "own labels only" in auto.in_words(rows, chosen.belief_, None, 1.0)  # of a model saved earlier

@@ -15,6 +15,7 @@ DATABASE = b"SQLite format 3\0"  #: how such a file begins
 MODEL = "model.safetensors"  #: the weights in the folder of a model
 PREPROCESSING, PIPELINE = "preprocessing.json", "pipeline.json"  #: one of them lies beside the weights
 UNFINISHED = ".unfinished"  #: how the name of a folder ends in which a training is saved
+STATE = "state.safetensors"  #: the state of its optimiser
 HEAD = 1024  #: bytes at the beginning of a page that name the command that wrote it
 
 
@@ -53,7 +54,8 @@ def check_outside_models(path: Path, argument: str) -> None:
     """Fail if a path leads into the folder of a model, or of a training that is saved."""
     for folder in _real(path).parents:
         beside = ((folder / name).is_file() for name in (PREPROCESSING, PIPELINE))
-        if folder.name.endswith(UNFINISHED) or ((folder / MODEL).is_file() and any(beside)):
+        is_model = (folder / MODEL).is_file() and any(beside)
+        if is_model or (folder.name.endswith(UNFINISHED) and (folder / STATE).is_file()):
             raise InputError(argument, "a file outside of models", f"{path}, in one", "name another folder")
 
 
@@ -149,10 +151,11 @@ def replacing_folder(path: Path, argument: str, names: Collection[str]) -> Itera
             old.rename(path)
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    with suppress(OSError):  # what can neither be deleted nor moved stays where it is
-        for left in [*old.iterdir()]:
+    for left in [*old.iterdir()]:
+        with suppress(OSError):  # what can neither be deleted nor moved stays where it is
             if left.name in names and left.is_file() and not left.is_symlink():
                 left.unlink()
-            else:
+            elif not os.path.lexists(path / left.name):
                 left.rename(path / left.name)
+    with suppress(OSError):
         old.rmdir()

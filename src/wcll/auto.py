@@ -121,6 +121,11 @@ class SearchConfig:
         """The part of the usual steps that ``budget`` allows."""
         return 1.0 if self.budget is None else min(self.budget / SEARCH_COST, 1.0)
 
+    @property
+    def n_neighbors(self) -> int:
+        """Number of neighbours that are tried, with the sample itself."""
+        return N_NEIGHBORS if self.neighbors is None else self.neighbors
+
     def epochs(self, n: int, steps: int) -> int:
         """The epochs that so many steps take with n samples."""
         return max(2, ceil(self.share * steps / max(n // self.batch_size, 1)))
@@ -168,11 +173,12 @@ class Pool:
         totals = label_totals(self.labels, n_classes, self.weight)
         return totals if totals.all() else totals + 0.5
 
-    def near_shares(self, n_classes: int, n_neighbors: int, seed: int) -> FloatArray:
-        """Return the share of each label among the nearest neighbours of each sample."""
-        assert self.neighbor_features is not None
-        found = nearest_neighbors(self.neighbor_features, n_neighbors, seed=seed)
-        return label_shares(self.labels, n_classes, found, self.weight)
+    def near_shares(self, config: SearchConfig) -> FloatArray | None:
+        """Return the share of each label among the nearest neighbours of each sample, if there are any."""
+        if self.neighbor_features is None:
+            return None
+        index = nearest_neighbors(self.neighbor_features, config.n_neighbors, seed=config.seed)
+        return label_shares(self.labels, config.n_classes, index, self.weight)
 
 
 @dataclass(frozen=True)
@@ -186,30 +192,28 @@ class Fold:
     def half(self, rows: IntArray, others: IntArray, config: SearchConfig) -> Fold:
         """Return a part of the training samples, and another one that is held out."""
         part = self.train.take(rows)
-        near = (
-            None
-            if part.neighbor_features is None
-            else part.near_shares(config.n_classes, n_neighbors(config), config.seed)
-        )
-        return Fold(part, self.train.take(others), near)
-
-
-@dataclass(frozen=True)
-class Run:
-    """A model to be trained on a fold: its Q, and whether it learns from its own labels alone."""
-
-    matrix: FloatArray
-    own_labels: bool
+        return Fold(part, self.train.take(others), part.near_shares(config))
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What may be selected, before it is trained."""
+    """A Q, and whether models learn from own labels alone."""
 
     transition: Any  #: as an estimator takes it; None if it is estimated
     matrices: tuple[FloatArray, ...]  #: of each fold
     own_labels: bool
     variant: Variant | None = None  #: how Q was estimated, if it was
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A model, and how long it is trained."""
+
+    model: ModelChoice
+    lr: float
+    epochs: int
+    warm_up: int
+    checkpoints: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,11 +255,11 @@ class CandidateResult:
 
     @property
     def epoch(self) -> int:
-        """How long it is trained."""
+        """Number of epochs at the selected checkpoint."""
         return self.epochs[self.best]
 
     def better_than(self, other: CandidateResult, errors: float) -> bool:
-        """Whether it is better by more than so many standard errors, on the held-out samples that both have."""
+        """Return whether it is better by more than so many standard errors, on the held-out samples that both have."""
         n = min(self.losses.shape[1], other.losses.shape[1])
         gain = other.losses[other.best][:n] - self.losses[self.best][:n]
         return bool(gain.mean() > errors * gain.std() / np.sqrt(n))
@@ -316,7 +320,7 @@ class HeldOutScorer:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What was selected, and how good it seems."""
+    """Result of the search."""
 
     selected: CandidateResult
     transition: Any  #: as an estimator takes it
@@ -330,7 +334,7 @@ class Selection:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was selected, as an estimator takes it."""
+        """Selected settings, as arguments of the estimator."""
         return {
             "model": self.selected.model,
             "lr": self.selected.lr,
@@ -371,15 +375,16 @@ def choose(pool: Pool, config: SearchConfig, log: Log = lambda line: None) -> Se
         )
     searched_with = _search_model(config, pool)
     linear = family_of(searched_with) is Family.LINEAR
-    if n_neighbors(config) > 1 and (linear or config.neighbors is not None or pool.neighbor_features is not None):
+    if config.n_neighbors > 1 and (linear or config.neighbors is not None or pool.neighbor_features is not None):
         given = pool.x.numpy() if pool.neighbor_features is None else pool.neighbor_features
         pool = replace(pool, neighbor_features=components(given, seed=config.seed))
+    pool = replace(pool, groups=_together(pool))
     folds = make_folds(pool, config, network=not linear)
     candidates = _candidates(folds, searched_with, config, deadline)
     results = _train(folds, candidates, searched_with, config, deadline)
     selected = _select_transition(results, config)
     log(f"{_describe(selected)}, held-out log-likelihood {selected.score:.4f}")
-    if (networks := _networks(searched_with, config)) and not (deadline.over and config.model is None):
+    if (networks := _networks(searched_with, config)) and not (config.model is None and deadline.stops()):
         trained = [
             result
             for model, lr in networks
@@ -393,34 +398,25 @@ def choose(pool: Pool, config: SearchConfig, log: Log = lambda line: None) -> Se
     return _finished(pool, selected, results, searched_with, config, deadline)
 
 
-def n_neighbors(config: SearchConfig) -> int:
-    """Return how many neighbours are tried, with the sample itself."""
-    return N_NEIGHBORS if config.neighbors is None else config.neighbors
-
-
 def make_folds(pool: Pool, config: SearchConfig, *, network: bool = False) -> list[Fold]:
     """Split samples into folds of which the training parts have equally many samples."""
     wanted = 1 if network else FOLDS if len(pool) < LARGE else FOLDS_OF_LARGE
     parts = max(FOLDS, ceil(len(pool) / MAX_HELD_OUT))
-    together = _together(pool)
-    if together is None:
+    if pool.groups is None:
         splits = KFold(parts, shuffle=True, random_state=config.seed % MAX_SEED).split(pool.labels)
     else:
-        if (found := len(np.unique(together))) < MIN_GROUPS:
-            raise InputError("groups", f"at least {MIN_GROUPS} groups, for splits", found)
-        kind = GroupKFold(min(parts, found), shuffle=True, random_state=config.seed % MAX_SEED)
-        splits = kind.split(pool.labels, groups=together)
+        if (n_groups := len(np.unique(pool.groups))) < MIN_GROUPS:
+            raise InputError("groups", f"at least {MIN_GROUPS} groups, for splits", n_groups)
+        kind = GroupKFold(min(parts, n_groups), shuffle=True, random_state=config.seed % MAX_SEED)
+        splits = kind.split(pool.labels, groups=pool.groups)
     rows = list(islice(splits, wanted))
     n = min(len(part) for part, _ in rows)
     rng, fewer = (stream(config.seed, "neighbors", what) for what in ("folds", "held-out"))
     folds = []
     for rows_of_part, held_out in rows:
         part = pool.take(np.sort(rng.permutation(rows_of_part)[:n]))
-        near = None
-        if part.neighbor_features is not None:
-            near = part.near_shares(config.n_classes, n_neighbors(config), config.seed)
         compared = np.sort(fewer.permutation(held_out)[: max(MAX_OUTPUTS // config.n_classes, MIN_SAMPLES)])
-        folds.append(Fold(part, pool.take(compared), near))
+        folds.append(Fold(part, pool.take(compared), part.near_shares(config)))
     return folds
 
 
@@ -442,25 +438,24 @@ def _together(pool: Pool) -> IntArray | None:
 
 def _search_model(config: SearchConfig, pool: Pool) -> ModelChoice:
     """Return the model with which Q is searched: linear, but for images, or modules, that it can't learn from."""
-    family = Family.LINEAR if config.model is None else family_of(config.model)
-    if family is Family.LINEAR and config.model is not None:
-        return config.model
-    flat = family in (Family.LINEAR, Family.DENSE) or (family is Family.OWN and pool.x.ndim == 2)
-    return "linear" if flat or config.model is None else config.model
+    if config.model is None:
+        return "linear"
+    family = family_of(config.model)
+    return "linear" if family is Family.DENSE or (family is Family.OWN and pool.x.ndim == 2) else config.model
 
 
 def _networks(searched_with: ModelChoice, config: SearchConfig) -> list[tuple[ModelChoice, float]]:
     """Return networks and learning rates that are tried once Q is selected."""
-    if config.model is searched_with:
-        return []
     model: ModelChoice = "mlp" if config.model is None else config.model
-    if config.lr is not None:
-        return [(model, config.lr)]
-    return [(model, lr) for lr in (OWN_LRS if family_of(model) is Family.OWN else [NETWORK_LR])]
+    rates = OWN_LRS if config.lr is None and family_of(model) is Family.OWN else (_lr(model, config),)
+    return [] if config.model is searched_with else [(model, lr) for lr in rates]
 
 
 def _candidates(folds: Sequence[Fold], model: ModelChoice, config: SearchConfig, deadline: Deadline) -> list[Candidate]:
-    """Return every Q that is to be compared, with labels of near samples and with own labels."""
+    """Return every Q that is to be compared, with labels of near samples.
+
+    Popularity, and the estimate whose models learn from own labels, are compared with own labels as well.
+    """
     near, k = folds[0].near is not None, config.n_classes
     kinds = [True] if config.own_labels_only or not near else [False] if config.neighbors is not None else [False, True]
     if config.transition is not None:
@@ -489,23 +484,24 @@ def _estimated(
     images = family_of(model) is Family.IMAGE
     halves, size = [], len(folds[0].train) // 2
     for fold in folds:
-        order = rng.permutation(len(fold.train)) if fold.train.groups is None else _by_group(fold.train.groups, rng)
-        for rows, others in ((order[:size], order[size:]), (order[-size:], order[:-size])):
+        order, lower, upper = _split_in_half(fold.train, rng)
+        for rows, others in ((order[:lower], order[lower:]), (order[upper:], order[:upper])):
             halves.append((others, fold.half(rows, others, config)))
     starts = [[FAMILIES[start].fit(fold.train.label_totals(k)).transition for fold in folds] for start, _ in variants]
     matrices = [list(some) for some in starts]
     epochs = IMAGE_EPOCHS if images else config.epochs(size, EM_STEPS)
     epochs = min(epochs, config.max_epochs or epochs)
     warm_up = min(ceil(EM_WARM_UP / max(size // config.batch_size, 1)), epochs // 3)
+    schedule = Schedule(model, _lr(model, config), epochs, warm_up, (epochs,))
     for number in range(max(1, round(config.share * (IMAGE_ROUNDS if images else EM_ROUNDS)))):
         deadline.progress(f"estimating Q, round {number + 1}")
-        runs = [
-            [Run(some[h // 2], own) for some, (_, own) in zip(matrices, variants, strict=True)]
-            for h in range(len(halves))
+        candidates = [
+            Candidate(None, tuple(some[h // 2] for h in range(len(halves))), own)
+            for some, (_, own) in zip(matrices, variants, strict=True)
         ]
-        parts, again, lr = [half for _, half in halves], replace(config, seed=config.seed + number), _lr(model, config)
-        logits = _logits(parts, runs, model, lr, again, epochs, warm_up, (epochs,), deadline, halves=True)
-        if deadline.over or not logits:
+        parts, again = [half for _, half in halves], replace(config, seed=config.seed + number)
+        logits = _logits(parts, candidates, schedule, again, deadline, halves=True)
+        if deadline.stops() or not logits:
             return []
         for v, some in enumerate(matrices):
             for f, fold in enumerate(folds):
@@ -518,10 +514,16 @@ def _estimated(
     return [tuple(some) for some in matrices]
 
 
-def _by_group(groups: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return samples in random order, those of a group next to each other."""
-    place = rng.permutation(int(groups.max()) + 1)
-    return np.argsort(place[groups], kind="stable")
+def _split_in_half(pool: Pool, rng: np.random.Generator) -> tuple[IntArray, int, int]:
+    """Return samples in random order, the end of the first half, and the beginning of the last; no group is split."""
+    n = len(pool)
+    if pool.groups is None:
+        return rng.permutation(n), n // 2, n - n // 2
+    place = rng.permutation(int(pool.groups.max()) + 1)[pool.groups]
+    order: IntArray = np.argsort(place, kind="stable")
+    bounds = np.flatnonzero(np.diff(place[order])) + 1
+    middle = int(bounds[np.abs(bounds - n // 2).argmin()]) if len(bounds) else n // 2
+    return order, middle, middle
 
 
 def _tempered(logits: FloatArray, held_out: Pool, matrix: FloatArray, n_classes: int) -> FloatArray:
@@ -545,8 +547,7 @@ def _train(
     epochs = config.max_epochs or config.epochs(n, steps)
     warm_up = config.warm_up_epochs(n, epochs)
     checkpoints = config.checkpoints(n, epochs, warm_up)
-    runs = [[Run(one.matrices[f], one.own_labels) for one in candidates] for f in range(len(folds))]
-    logits = _logits(folds, runs, model, rate, config, epochs, warm_up, checkpoints, deadline)
+    logits = _logits(folds, candidates, Schedule(model, rate, epochs, warm_up, checkpoints), config, deadline)
     scorers = tuple(HeldOutScorer(fold.held_out, config.n_classes) for fold in folds)
     done = logits[0].shape[1]
     return [
@@ -557,80 +558,63 @@ def _train(
 
 def _logits(
     folds: Sequence[Fold],
-    runs: Sequence[Sequence[Run]],
-    model: ModelChoice,
-    lr: float,
+    candidates: Sequence[Candidate],
+    schedule: Schedule,
     config: SearchConfig,
-    epochs: int,
-    warm_up: int,
-    checkpoints: Sequence[int],
     deadline: Deadline,
     *,
     halves: bool = False,
 ) -> list[FloatArray]:
-    """Train runs on each fold and return the logits of its held-out samples, (runs, checkpoints, n, k).
+    """Train candidates on each fold and return logits of its held-out samples, (candidates, checkpoints, n, k).
 
     ``halves`` serve to estimate Q: when the time is over, they stop at once, and nothing is returned.
     """
-    if family_of(model) is Family.OWN and len(runs[0]) > 1:  # such modules are trained one by one
-        parts = []
-        for i in range(len(runs[0])):
-            alone = [[some[i]] for some in runs]
-            parts.append(
-                _logits(folds, alone, model, lr, config, epochs, warm_up, checkpoints, deadline, halves=halves)
-            )
-        return [np.concatenate([part[f] for part in parts]) for f in range(len(folds))] if all(parts) else []
-    engine = _engine(folds, runs, model, lr, config, epochs, warm_up)
+    if family_of(schedule.model) is Family.OWN and len(candidates) > 1:  # such modules are trained one by one
+        parts = [_logits(folds, [one], schedule, config, deadline, halves=halves) for one in candidates]
+        done = min(part[0].shape[1] if part else 0 for part in parts)
+        return [np.concatenate([part[f][:, :done] for part in parts]) for f in range(len(folds))] if done else []
+    engine = _engine(folds, candidates, schedule, config)
     held_out = [engine.prepare(fold.held_out.x) for fold in folds]
-    kept: list[list[FloatArray]] = [[] for _ in folds]
+    logits: list[list[FloatArray]] = [[] for _ in folds]
 
     def observe(engine: Engine) -> bool:
-        if engine.epoch in checkpoints:
+        if engine.epoch in schedule.checkpoints:
             for f, prepared in enumerate(held_out):
-                kept[f].append(engine.predict(f, prepared).double().cpu().numpy())
-        deadline.progress(f"training {_name(model)}, epoch {engine.epoch} of {epochs}")
-        return deadline.over and (bool(kept[0]) or halves)
+                logits[f].append(engine.predict(f, prepared).double().cpu().numpy())
+        deadline.progress(f"training {_name(schedule.model)}, epoch {engine.epoch} of {schedule.epochs}")
+        return engine.epoch < schedule.epochs and (bool(logits[0]) or halves) and deadline.stops()
 
     x = folds[0].train.x
-    with torch_threads(training_threads(model, x, config.n_classes, config.batch_size)):
-        train(engine, epochs, [observe])
-    return [np.stack(some, axis=1) for some in kept] if kept[0] else []
+    with torch_threads(training_threads(schedule.model, x, config.n_classes, config.batch_size)):
+        train(engine, schedule.epochs, [observe])
+    return [np.stack(some, axis=1) for some in logits] if logits[0] else []
 
 
-def _engine(
-    folds: Sequence[Fold],
-    runs: Sequence[Sequence[Run]],
-    model: ModelChoice,
-    lr: float,
-    config: SearchConfig,
-    epochs: int,
-    warm_up: int,
-) -> Engine:
-    """Return an engine that trains the runs of all folds in step."""
-    spec, groups = LOSSES[LOSS], []
+def _engine(folds: Sequence[Fold], candidates: Sequence[Candidate], schedule: Schedule, config: SearchConfig) -> Engine:
+    """Return an engine that trains the candidates of all folds in step."""
+    spec, groups, k = LOSSES[LOSS], [], config.n_classes
     n = min(len(fold.train) for fold in folds)
-    for fold, own in zip(folds, runs, strict=True):
-        pool, k = fold.train, config.n_classes
-        scaled = (
-            torch.as_tensor(pool.weight / pool.weight.mean(), dtype=config.dtype) if np.ptp(pool.weight) > 0 else None
-        )
+    weighted = any(np.ptp(fold.train.weight) > 0 for fold in folds)
+    for f, fold in enumerate(folds):
+        pool, weight = fold.train, fold.train.weight / fold.train.weight.mean()
+        scaled = torch.as_tensor(weight, dtype=config.dtype) if weighted else None
         near = None if fold.near is None else torch.as_tensor(fold.near, dtype=config.dtype)
         targets = replace(Targets.of(torch.as_tensor(pool.labels), k, scaled), near=near)
         early = Context(transition=Belief.of(EARLY, pool.label_totals(k)).transition)
         losses = []
-        for i, run in enumerate(own):
-            loss = RunLoss(spec, (), Context(transition=run.matrix), i, i + 1, own_labels=run.own_labels)
-            losses.append(loss.after(warm_up, early) if warm_up else loss)
-        groups.append(RunGroup(pool.x, targets, config.seed, [lr] * len(own), losses).head(n))
+        for i, one in enumerate(candidates):
+            loss = RunLoss(spec, (), Context(transition=one.matrices[f]), i, i + 1, own_labels=one.own_labels)
+            losses.append(loss.after(schedule.warm_up, early) if schedule.warm_up else loss)
+        groups.append(RunGroup(pool.x, targets, config.seed, [schedule.lr] * len(candidates), losses).head(n))
     training = Training(
-        model=model,
-        n_classes=config.n_classes,
+        model=schedule.model,
+        n_classes=k,
         scale=1.0,
         batch_size=config.batch_size,
         weight_decay=config.weight_decay,
         dtype=config.dtype,
         device=config.device,
-        epochs=epochs,
+        epochs=schedule.epochs,
         recipe=config.recipe,
     )
     return make_engine(groups, training)
@@ -638,11 +622,8 @@ def _engine(
 
 def _select_transition(results: Sequence[CandidateResult], config: SearchConfig) -> CandidateResult:
     """Select labels of near samples or own ones, then Q: popularity unless another one is clearly better."""
-    base = (
-        [one for one in results if isinstance(one.candidate.transition, str) and one.candidate.transition == EARLY]
-        if config.transition is None
-        else list(results)
-    )
+    given = config.transition is not None  # else the Q of a candidate is a name, or None
+    base = [one for one in results if given or one.candidate.transition == EARLY]
     first = max(base, key=lambda one: one.score)
     rivals = [one for one in results if one not in base]
     if better := [one for one in rivals if one.better_than(first, BETTER_BY)]:
@@ -663,7 +644,7 @@ def _uncontradicted(first: CandidateResult, rivals: Sequence[CandidateResult]) -
 
 
 def _contradicted(result: CandidateResult) -> bool:
-    """Whether held-out labels contradict the Q of a candidate that is a family."""
+    """Return whether held-out labels reject the family of a candidate."""
     totals = np.sum([scorer.mask.sum(axis=0) for scorer in result.scorers], axis=0) + 0.5
     return check_table(result.table(), Belief.of(result.candidate.transition, totals)).contradicted
 
@@ -677,25 +658,25 @@ def _finished(
     deadline: Deadline,
 ) -> Selection:
     """Estimate Q on all samples, if it was estimated on folds; a temperature and the accuracy by held-out labels."""
-    told = {id(one): _as_given(one.candidate, len(pool)) for one in results}
-    if (variant := selected.candidate.variant) is not None and not deadline.over:
-        found = _estimated([Fold(pool, pool.take(np.arange(0)), None)], [variant], model, config, deadline)
-        if found:
-            told[id(selected)] = _as_given(replace(selected.candidate, matrices=found[0]), len(pool))
+    transitions = {id(one): _as_given(one.candidate, len(pool)) for one in results}
+    if (variant := selected.candidate.variant) is not None and not deadline.stops():
+        estimates = _estimated([Fold(pool, pool.take(np.arange(0)), None)], [variant], model, config, deadline)
+        if estimates:
+            transitions[id(selected)] = _as_given(replace(selected.candidate, matrices=estimates[0]), len(pool))
     totals = pool.label_totals(config.n_classes)
-    beliefs = tuple(Belief.of(told[id(one)], totals) for one in results)
-    belief = Belief.of(told[id(selected)], totals)
+    beliefs = tuple(Belief.of(transitions[id(one)], totals) for one in results)
+    belief = Belief.of(transitions[id(selected)], totals)
     scorer, logits = selected.scorers[0], selected.logits[0][selected.best]
     return Selection(
         selected=selected,
-        transition=told[id(selected)],
-        neighbors=n_neighbors(config),
+        transition=transitions[id(selected)],
+        neighbors=config.n_neighbors,
         results=tuple(results),
         beliefs=beliefs,
         temperature=scorer.temperature(logits, selected.candidate.matrices[0]),
         estimate=_accuracy(selected, belief, config),
         weight_decay=config.weight_decay,
-        cut=deadline.over,
+        cut=deadline.cut,
     )
 
 
@@ -758,16 +739,14 @@ def in_words(
         f"  held-out log-likelihood of complementary labels: {selected['score']:.4f} per sample, "
         f"{selected['samples']} samples",
     ]
-    if others:
-        kept = "likelier, but not for certain" if others[0]["score"] > selected["score"] else "next best"
-        lines.append(f"  {kept}: {_settings(others[0])}, {others[0]['score']:.4f}, {others[0]['transition']}")
-    if selected["neighbors"] > 1:
-        of_same = (
-            "" if purity is None or purity != purity else f"; about {100 * purity:.0f} % are of its class, it seems"
-        )
-        lines.append(
-            f"  each sample is trained with the labels of its {selected['neighbors']} nearest samples{of_same}"
-        )
+    if comparable := [row for row in others if row["samples"] == selected["samples"]]:
+        other = comparable[0]
+        relation = "likelier, but within noise" if other["score"] > selected["score"] else "next best"
+        lines.append(f"  {relation}: {_settings(other)}, {other['score']:.4f}, {other['transition']}")
+    if (n_neighbors := selected.get("neighbors", 1)) > 1:
+        of_class = "" if purity is None else f"; about {100 * purity:.0f} % of these are of its class (estimated)"
+        nearest = f"{n_neighbors - 1} nearest samples"
+        lines.append(f"  each sample is trained with its own label and those of its {nearest}{of_class}")
     if selected["cut"]:
         lines.append(
             "  max_time ended the search early: another run may select differently; budget gives repeatable results"
@@ -788,7 +767,7 @@ def _settings(row: dict[str, Any]) -> str:
     if isinstance(model, dict):
         options = ", ".join(f"{key}={value}" for key, value in model.items() if key != "name")
         model = f"{model['name']} ({options})" if options else model["name"]
-    labels = "" if row["neighbors"] > 1 else ", own labels only"
+    labels = "" if row.get("neighbors", 1) > 1 else ", own labels only"
     return f"{model}, learning rate {row['lr']:g}{labels}"
 
 
@@ -797,6 +776,7 @@ class Deadline:
 
     def __init__(self, seconds: float | None, log: Log) -> None:
         self.end = None if seconds is None else monotonic() + seconds
+        self.cut = False  #: whether anything was left out for lack of time
         self.log, self.logged = log, monotonic()
 
     def progress(self, what: str) -> None:
@@ -805,10 +785,11 @@ class Deadline:
             self.logged = monotonic()
             self.log(what)
 
-    @property
-    def over(self) -> bool:
-        """Whether the time is over; of several processes that train together, by the clock of the first."""
+    def stops(self) -> bool:
+        """Return whether the time is over; of several processes that train together, by the clock of the first."""
         if self.end is None:
             return False
         over, who = monotonic() >= self.end, ranks()
-        return over if who is None else who.first_says(over)
+        over = over if who is None else who.first_says(over)
+        self.cut = self.cut or over
+        return over

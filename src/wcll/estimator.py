@@ -61,7 +61,6 @@ from wcll.models import (
 from wcll.models.stack import folded, named, unfolded
 from wcll.models.turns import Turns
 from wcll.neighbors import (
-    N_NEIGHBORS,
     Scaling,
     column_scaling,
     components,
@@ -192,12 +191,10 @@ class ComplementaryClassifier(KeptClassifier):
         ``"popularity"``, ``"inverse-size"`` and others recover it from the label counts;
         :func:`~wcll.labels.transition_from_pairs`, ``transition_from_repeated`` and
         :func:`wcll.annotators.transition_with_model` estimate it.
-    warm_up : int, optional
-        Epochs at the beginning in which a loss that takes Q is told that of popularity, which label counts give,
-        instead, and in which ``forward`` is kept from giving up any class (its ``balance``). Where rows of Q are
-        alike, as those of similar classes are in what people label, a model that is told Q at once may take one class
-        for the other, and stay with it; a rare class may end up predicted for no sample. None is 0, or for
-        ``loss="auto"`` 300 steps; 100 for fewer than 500 samples, and a third of all at most.
+    warm_up : int or float, optional
+        Epochs at the beginning that are trained with popularity's Q, and in which ``forward`` does not stop predicting
+        any class (its ``balance``). Without them a model may exchange classes with similar rows of Q, or lose a rare
+        class. None is 0; for ``loss="auto"`` 300 steps, 100 for fewer than 500 samples, and a third of all at most.
     weights : None, "auto", str or array of shape (k,)
         Class weights: ``"auto"`` is Eq. 13 from the recovered pi for the loss ``wcll``, none for others; or
         ``"inverse-frequency"``, ``"effective-number"``, ``"wcll"``, or your own. They are for samples that were kept or
@@ -229,10 +226,10 @@ class ComplementaryClassifier(KeptClassifier):
         them as they are. Training that continues keeps the first fit's scaling. None is False; for ``loss="auto"`` True
         where ranges of columns differ 30-fold.
     budget : int, optional
-        For ``loss="auto"``: about how many training steps of single models the search may take. None is 30,000; less
-        makes shorter trainings. It counts steps and no time, so that results repeat.
+        For ``loss="auto"``: the work of the search. 30,000 (None) is all of it; 3000 makes its trainings a tenth as
+        long. It counts steps and no time, so that results repeat.
     max_time : float, optional
-        For ``loss="auto"``: seconds after which nothing further is tried, and what is best so far is fitted to all
+        For ``loss="auto"``: seconds after which the search ends, and the best candidate so far is fitted to all
         samples. Results then depend on the machine: ``report`` says if time was over.
     dtype : {"float32", "float64"}
     device : str
@@ -259,9 +256,9 @@ class ComplementaryClassifier(KeptClassifier):
     weights_ : ClassWeights or None
         Its class weights, and which pi they were made from.
     selection_ : list of dict
-        After ``loss="auto"``: a row per candidate, the best first: ``model``, ``lr``, ``transition``, ``neighbors``,
-        ``epoch``, ``score`` (mean log-likelihood of held-out labels), ``samples`` (how many these are), ``chosen``, and
-        ``cut`` if ``max_time`` was over before the search was.
+        After ``loss="auto"``: a row per candidate, the likeliest first: ``model``, ``lr``, ``transition``,
+        ``neighbors``, ``epoch``, ``score`` (mean log-likelihood of held-out labels), ``samples`` (how many these are),
+        ``chosen``, and ``cut`` if ``max_time`` was over before the search was.
     chosen_ : dict
         After ``loss="auto"``: the settings that were chosen, as they could be given.
     neighbor_purity_ : float or None
@@ -273,8 +270,8 @@ class ComplementaryClassifier(KeptClassifier):
         The class shares of the training samples as the model tells them: the mean of its probabilities, with sample
         weights, over calls of ``partial_fit`` that of all parts; only for losses that learn probabilities.
     estimate_ : LabelFreeConfusion or None
-        After ``loss="auto"``: how good the chosen model was on labels that it had not seen, as :meth:`evaluate` would
-        say it; None where samples have several labels, or weights that differ.
+        After ``loss="auto"``: estimates of the selected model on held-out labels, as :meth:`evaluate` gives them. None
+        where samples have several labels, or weights that differ, or where Q has no inverse.
     coef_, intercept_ : arrays of shape (k, d) and (k,)
         Of a linear model: scores are ``X @ coef_.T + intercept_``, for the class shares of ``target_prior``. A row a
         class, also for two classes, where scikit-learn has one row: ``decision_function`` is then the difference of
@@ -288,8 +285,9 @@ class ComplementaryClassifier(KeptClassifier):
     1. Samples are split into five folds, of which two are used from 5000 samples on. Groups, and copies of a row, lie
        in one fold. Nearest neighbours are found, and Q is estimated with cross-fitted linear models, on the training
        part of each fold alone.
-    2. Linear models are trained with each Q (popularity, uniform, inverse-size, estimates), on labels of near samples
-       and on own labels, in one stack. Popularity is taken unless another Q is better by two standard errors.
+    2. Linear models are trained with each Q (popularity, uniform, inverse-size, estimates) on labels of near samples,
+       and with popularity and one estimate on own labels, in one stack. Popularity is taken unless another Q is better
+       by two standard errors, or unless held-out labels reject popularity and not another family that is as likely.
     3. An mlp is trained with that Q, and taken if it is better by one standard error.
     4. What was selected is fitted to all samples, with Q estimated once more from all of them.
 
@@ -388,8 +386,8 @@ class ComplementaryClassifier(KeptClassifier):
         y : complementary labels
             Names or integers of shape (n,); or lists of several a sample; or a mask of shape (n, k) of "not these".
         sample_weight : array of shape (n,), optional
-            An integer weight equals repetition; the scale does not matter. Weights that differ are refused for a loss
-            that does not use them, as a function of your own may not.
+            Without ``neighbors`` an integer weight equals repetition; the scale does not matter. Weights that differ
+            are refused for a loss that does not use them, as a function of your own may not.
         groups : array of shape (n,), optional
             For ``loss="auto"``: samples of one group, such as images of one patient, are on one side of every split.
         neighbor_features : array of shape (n, m), optional
@@ -404,7 +402,7 @@ class ComplementaryClassifier(KeptClassifier):
         """
         near = check_neighbor_features(neighbor_features, X)
         chooses = self._chooses()
-        if near is not None and (self.neighbors or (N_NEIGHBORS if chooses else 1)) == 1:
+        if near is not None and (self.neighbors if chooses else self._settled().neighbors) == 1:
             raise InputError("neighbor_features", "None where neighbors is 1", f"shape {near.shape}", "set neighbors")
         if chooses:
             return self._choose(X, y, sample_weight, groups, near=near)
@@ -524,7 +522,9 @@ class ComplementaryClassifier(KeptClassifier):
         epochs = None if self.max_epochs is None else whole("max_epochs", self.max_epochs)
         if stream is not None:
             epochs = None  # those are passes over all samples
-        elif epochs is None and budget is None and strong:
+        elif epochs is not None:
+            epochs = ceil(epochs * max(n / auto.MAX_SEARCHED, 1.0))  # of those that are searched with
+        elif budget is None and strong:
             epochs = max(strong["max_epochs"], ceil(auto.LINEAR_STEPS / max(n // self.batch_size, 1)))
         dtype, device = dtype_and_device(self.dtype, self.device)
         config = auto.SearchConfig(
@@ -768,7 +768,8 @@ class ComplementaryClassifier(KeptClassifier):
         """Return the nearest neighbours of each sample, in given features or in those that are trained on."""
         if features is None:
             features = standardized(samples.features, self.scaling_)
-        return nearest_neighbors(components(features, seed=self.seed_), self.neighbors, seed=self.seed_)
+        weighted = np.flatnonzero(samples.weight)
+        return nearest_neighbors(components(features, seed=self.seed_), self.neighbors, seed=self.seed_, among=weighted)
 
     def _class_weights(self, belief: Belief, spec: LossSpec) -> ClassWeights | None:
         """The weights that were asked for, from the shares of the labels."""

@@ -243,14 +243,16 @@ def check_neighbor_features(features: Any, X: Any) -> NDArray[Any] | None:
     """Features in which neighbours are found, one row per sample of X; None if there are none."""
     if features is None:
         return None
-    array = np.asarray(features)
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    array, n = as_array("neighbor_features", features), X.shape[0] if hasattr(X, "shape") else len(X)
     if array.dtype.kind not in "biuf":
         raise InputTypeError("neighbor_features", "numbers", array.dtype)
-    if array.ndim != 2 or len(array) != n:
+    if array.ndim != 2 or len(array) != n or not array.size:
         raise InputError("neighbor_features", f"numbers of shape ({n}, m), a row per sample", f"shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise InputError("neighbor_features", "finite numbers", "NaN or infinity")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(array.astype(np.float32)).all():
+            raise InputError(
+                "neighbor_features", "finite numbers that float32 can hold", "NaN, infinity or larger ones"
+            )
     return array
 
 

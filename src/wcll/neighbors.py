@@ -27,8 +27,12 @@ LOW = 0.05  #: the quantile of ranges that stands for the smallest; of fewer tha
 Scaling = tuple[FloatArray, FloatArray]  #: mean and standard deviation of columns
 
 
-def nearest_neighbors(points: NDArray[Any], n_neighbors: int, *, seed: int = 0) -> IntArray:
+def nearest_neighbors(
+    points: NDArray[Any], n_neighbors: int, *, seed: int = 0, among: IntArray | None = None
+) -> IntArray:
     """Return the nearest samples of each sample, itself first, of shape (n, n_neighbors); distances are Euclidean.
+
+    Other samples than itself are found ``among`` these.
 
     >>> nearest_neighbors(np.array([[0.0], [1.0], [5.0], [7.0]]), 2).tolist()
     [[0, 1], [1, 0], [2, 3], [3, 2]]
@@ -36,9 +40,9 @@ def nearest_neighbors(points: NDArray[Any], n_neighbors: int, *, seed: int = 0) 
     from sklearn.neighbors import NearestNeighbors  # slow to import
 
     n = len(points)
-    references = np.arange(n)
-    if n > MAX_REFERENCES:
-        references = np.sort(stream(seed, "neighbors").choice(n, MAX_REFERENCES, replace=False))
+    references = np.arange(n) if among is None else among
+    if len(references) > MAX_REFERENCES:
+        references = np.sort(stream(seed, "neighbors").choice(references, MAX_REFERENCES, replace=False))
     wanted = min(n_neighbors, len(references))
     with threadpool_limits(1 if n < FEW else None):  # several threads cost more than they bring
         search = NearestNeighbors(n_neighbors=wanted, algorithm="brute").fit(points[references])
@@ -91,6 +95,8 @@ def label_purity(labels: IntArray, neighbors: IntArray, matrix: FloatArray, prio
     >>> label_purity(np.array([1, 1, 0, 0]), np.array([[0, 1], [1, 0], [2, 3], [3, 2]]), 1 - np.eye(2), np.ones(2) / 2)
     1.0
     """
+    if neighbors.shape[1] < 2:
+        return None
     same = (labels[neighbors[:, 1:]] == labels[:, None]).mean(axis=1)
     any_sample = float(np.square(np.bincount(labels) / len(labels)).sum())
     span = float((prior @ np.square(matrix)).sum()) - any_sample

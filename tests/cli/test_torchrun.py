@@ -16,10 +16,11 @@ import torch
 
 from own_files import write_all
 from small import PATIENCE
+from wcll.atomic import STATE
 from wcll.cli.app import run
 from wcll.cli.torchrun import Company
 from wcll.owndata.folder import OwnModel
-from wcll.owndata.unfinished import STATE, Unfinished
+from wcll.owndata.unfinished import Unfinished
 
 #: No port of torchrun's is open to anybody: processes of one machine meet in a file.
 QUIET = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"}

@@ -10,13 +10,14 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from own_files import QUICK, digits, killed_after, write_all
+from wcll.atomic import STATE
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.labels import EstimatedTransition
 from wcll.owndata.card import alarms_of
 from wcll.owndata.learning import Settings, learn
 from wcll.owndata.sources import Roles, Samples
-from wcll.owndata.unfinished import STATE, Unfinished
+from wcll.owndata.unfinished import Unfinished
 from wcll.persistence import read_model
 
 BIASED = np.array([[0.0, 0.95, 0.05], [0.05, 0.0, 0.95], [0.95, 0.05, 0.0]])

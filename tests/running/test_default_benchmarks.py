@@ -367,13 +367,28 @@ def test_adversarial_labels_are_as_the_cases_say(worlds):
     assert drawn["purity 0.5, biased"][1] == pytest.approx(0.5, abs=0.03)
 
 
-def test_times_are_of_one_thread():
+def test_times_are_of_interleaved_repeats():
     import default_times
 
-    threads = []
-    found = default_times.measure({"one": lambda: threads.append(torch.get_num_threads()), "two": lambda: None}, 2)
-    assert list(found) == ["one", "two"]
-    assert threads == [1, 1]
+    order = []
+    times, found = default_times.measure(
+        {"one": lambda: order.append("one"), "two": lambda: order.append("two") or 2}, 2
+    )
+    assert list(times) == ["one", "two"]
+    assert order == ["one", "two"] * 2
+    assert found == {"one": None, "two": 2}
+
+
+def test_the_variants_of_digits_are_fitted(capsys, monkeypatch):
+    import default_times
+
+    monkeypatch.setattr(default_times, "STEPS", 4)
+    work = default_times.variants(default_times.digits())
+    assert len(work) == 9
+    named = {name: one for name, one in work.items() if "default" not in name}
+    times, found = default_times.measure(named, 1)
+    assert min(times.values()) > 0
+    assert found["fit, mlp"].n_iter_ == 1
 
 
 def test_two_versions_of_the_default_are_compared_on_the_draws_that_both_have(worlds):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from wcll.atomic import UNFINISHED
+from wcll.atomic import STATE, UNFINISHED
 from wcll.checks import InputError, entry
 from wcll.estimator import ComplementaryClassifier, FitEpoch
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
@@ -23,7 +23,6 @@ from wcll.labels import Belief, EstimatedTransition
 from wcll.persistence import open_model, read_model, write_model
 
 EVERY = 5.0  #: seconds between two saves
-STATE = "state.safetensors"
 SAVED = r"(?:state|epoch-[0-9]+)\.safetensors"  #: names of what is saved
 IMAGES = r"images-[0-9a-f]{16}\.npy"  #: that were decoded for a training, by a digest of where they come from
 ESTIMATED = ("transition", "standard_error", "shares", "shares_error")  #: arrays of an estimate of Q

@@ -55,19 +55,20 @@ def chosen_section(model: ComplementaryClassifier) -> Section:
     """All candidates, the chosen one marked, and why it is; or what was trained, if nothing was selected."""
     if not hasattr(model, "selection_"):
         return Section("What was trained", tuple(model.report().splitlines()))
-    heads = ("model", "rate", "epochs", "told", "log-likelihood", "samples")
+    heads = ("model", "learning rate", "epochs", "Q", "neighbors", "log-likelihood", "samples")
     rows = tuple(
         (
             f"{row['model']}{', chosen' if row['chosen'] else ''}",
             f"{row['lr']:g}",
             str(row["epoch"]),
             str(row["transition"]),
+            str(row.get("neighbors", 1)),
             f"{row['score']:.4f}",
             str(row["samples"]),
         )
         for row in model.selection_
     )
-    return Section("What was chosen, and why", tuple(model.report().splitlines()), heads, rows, ("model", "told"))
+    return Section("What was chosen, and why", tuple(model.report().splitlines()), heads, rows, ("model", "Q"))
 
 
 def quality_section(model: ComplementaryClassifier) -> Section:

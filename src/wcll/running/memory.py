@@ -34,7 +34,7 @@ def need_of(job: Job, view: View, device: torch.device) -> Need:
     need = engine_for(training).need(view.data.x, training, n_test + n_valid, at_once)
     predicted = len(job.first.looked_at) * n_test * (1 if k <= 256 else 4)
     recorded = predicted + training.epochs * HISTORY * (k + 3) + 4 * n_valid * k * 8
-    if job.auto:  # rates are compared at once, on samples as numbers, of which folds are copies
+    if job.auto:  # candidates train in one stack, on folds, which are copies of the samples
         copies = COPIES * view.data.x.numel() * getattr(torch, job.first.dtype).itemsize
         return Need(need.shared, STACKED * (need.per_run + recorded) + copies)
     return Need(need.shared, need.per_run + recorded)

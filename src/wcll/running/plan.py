@@ -15,7 +15,7 @@ from wcll.suites.trial import Trial
 
 JOBS_IN_STEP = 40  #: jobs that a GPU is given at once: what is lost if the process dies
 RUNS_IN_STEP = 16  #: runs of networks for images that it is given: more are not faster
-CHOOSING = 1000  #: epochs of runs that choosing everything takes, about: it is what ten fits of 100 take
+CHOOSING = 1000  #: epochs of single runs that the search of the default counts as, in progress bars
 TOGETHER = 64  #: runs that train at once, unless said otherwise
 
 

@@ -115,7 +115,7 @@ class Trial:
     normalise: str | None = setting(Role.SHARED, read.one_of(*read.NORMALISED), None, tunable=True, nullable=True)
     #: How networks are trained beside all this: "plain", as in the paper (None), "strong", or with other options.
     training: Recipe | None = setting(Role.SHARED, read.training, None)
-    #: For loss = "auto": about how many run-steps it may take (default: what ten fits of 100 epochs take).
+    #: For loss = "auto": the work of the search, in training steps (default: 30,000).
     budget: int | None = setting(Role.OWN, read.whole, None)
 
     @staticmethod
