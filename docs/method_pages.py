@@ -54,7 +54,7 @@ PAPER_TABLES = (
     "spread."
 )
 WORLD_TABLES = (
-    "24 worlds of labels on digits and MNIST (`benchmarks/results/worlds.txt`), accuracy in %. *Chosen* has rate and "
+    "24 scenarios on digits and MNIST (`benchmarks/results/worlds.txt`), accuracy in %. *Chosen* has rate and "
     "epoch chosen by held-out complementary labels; a number is a constant rate."
 )
 NOTATION = r"Here $p = \mathrm{softmax}(f)$ of the outputs f, K is the number of classes, "
@@ -208,7 +208,7 @@ def _worlds() -> dict[str, dict[str, list[float]]]:
 
 
 def world_rows(name: str) -> Iterator[Sequence[str]]:
-    """Its constant choices and those with a chosen rate in 24 worlds of labels, best mean first; the default last."""
+    """Its constant choices and those with a chosen rate in 24 scenarios, best mean first; the default last."""
     everything = _worlds()
     complete = max(map(len, everything.values()))
     means = {

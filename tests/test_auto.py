@@ -223,7 +223,7 @@ def test_a_fit_that_fails_changes_nothing(blobs):
 
 def folds_of(x, ybar, groups=None):
     config = auto.SearchConfig(K, 0.0, 256, torch.float32, torch.device("cpu"), 0)
-    return auto.make_folds(auto.Pool(torch.as_tensor(x), ybar, np.ones(len(x)), groups), config)
+    return auto.make_folds(auto.Pool(torch.as_tensor(x), ybar, np.ones(len(x)), groups).grouped(), config)
 
 
 def test_copies_of_a_row_stay_on_one_side(blobs):
@@ -427,10 +427,7 @@ def test_neighbors_that_say_little_do_not_spoil_an_estimated_q():
 def test_a_frequent_row_does_not_take_the_training_samples():
     rng = np.random.default_rng(0)
     x = np.where(rng.random((1000, 1)) < 0.9, 0.0, rng.normal(size=(1000, 3))).astype(np.float32)
-    pool = auto.Pool(torch.as_tensor(x), rng.integers(0, 3, 1000), np.ones(1000))
-    config = auto.SearchConfig(3, 1e-4, 256, torch.float32, torch.device("cpu"), 0)
-    sizes = [len(fold.train) for fold in auto.make_folds(pool, config)]
-    assert min(sizes) > 750
+    assert min(len(fold.train) for fold in folds_of(x, rng.integers(0, 3, 1000))) > 750
 
 
 def test_samples_of_weight_zero_are_not_searched_with(blobs):

@@ -151,7 +151,7 @@ def replacing_folder(path: Path, argument: str, names: Collection[str]) -> Itera
             old.rename(path)
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    for left in [*old.iterdir()]:
+    for left in [*old.iterdir()] if old.exists() else []:
         with suppress(OSError):  # what can neither be deleted nor moved stays where it is
             if left.name in names and left.is_file() and not left.is_symlink():
                 left.unlink()

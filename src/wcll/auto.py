@@ -173,6 +173,10 @@ class Pool:
         totals = label_totals(self.labels, n_classes, self.weight)
         return totals if totals.all() else totals + 0.5
 
+    def grouped(self) -> Pool:
+        """Return the same samples, with copies of a row in one group."""
+        return replace(self, groups=_together(self))
+
     def near_shares(self, config: SearchConfig) -> FloatArray | None:
         """Return the share of each label among the nearest neighbours of each sample, if there are any."""
         if self.neighbor_features is None:
@@ -378,7 +382,7 @@ def choose(pool: Pool, config: SearchConfig, log: Log = lambda line: None) -> Se
     if config.n_neighbors > 1 and (linear or config.neighbors is not None or pool.neighbor_features is not None):
         given = pool.x.numpy() if pool.neighbor_features is None else pool.neighbor_features
         pool = replace(pool, neighbor_features=components(given, seed=config.seed))
-    pool = replace(pool, groups=_together(pool))
+    pool = pool.grouped()
     folds = make_folds(pool, config, network=not linear)
     candidates = _candidates(folds, searched_with, config, deadline)
     results = _train(folds, candidates, searched_with, config, deadline)

@@ -95,6 +95,7 @@ def test_a_file_is_replaced_with_force_alone(name, place, capsys):
 def test_nothing_is_written_into_a_model(name, place, capsys):
     words, ending = COMMANDS[name]
     (place / "other.unfinished").mkdir()
+    (place / "other.unfinished" / "state.safetensors").touch()
     (place / "link").symlink_to("model")
     targets = [f"model/new{ending}", f"link/new{ending}", f"other.unfinished/new{ending}"]
     for target in targets:
@@ -122,6 +123,7 @@ def test_results_are_not_kept_in_a_model(place, capsys):
 def test_results_of_the_paper_are_not_written_into_a_model(part, folder, place, capsys, monkeypatch):
     monkeypatch.setattr("wcll.cli.paper.load_suite", lambda name: pytest.fail("runs are prepared"))
     (place / "m.unfinished").mkdir()
+    (place / "m.unfinished" / "state.safetensors").touch()
     line = refused(["paper", part, "--store", "new.sqlite", "--results", folder], place, capsys)
     assert "--results: expected a file outside of models" in line
 
