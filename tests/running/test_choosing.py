@@ -181,7 +181,7 @@ def test_every_selection_shows_its_one_epoch(suite, rows):
 
 def test_tables_say_that_it_is_told_nothing(suite):
     for choice in (False, True):
-        assert "told nothing; Q, rate and epoch are chosen by the complementary labels: auto" in told_notes(
+        assert "told nothing; Q, neighbours and epoch are selected by the complementary labels: auto" in told_notes(
             suite, choice=choice
         )
     assert not any("auto" in line for line in told_notes(suite)[:-1])
