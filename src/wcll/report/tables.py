@@ -176,7 +176,8 @@ def told_notes(suite: Suite, *, choice: bool = False) -> list[str]:
         told[fact].append("the choice of rates and epochs")
     lines = [f"told {fact}: {'; '.join(whom)}" for fact, whom in told.items() if whom]
     if nothing := [row.title for row in suite.rows if any(trial.auto for trial in _first_trials(suite, row))]:
-        lines.append(f"told nothing; Q, neighbours and epoch are selected by the complementary labels: {'; '.join(nothing)}")
+        selected = "Q, neighbours and epoch are selected by the complementary labels"
+        lines.append(f"told nothing; {selected}: {'; '.join(nothing)}")
     return lines
 
 
