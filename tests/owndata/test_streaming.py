@@ -253,6 +253,13 @@ def test_in_memory_and_streamed_models_agree(how, big, tmp_path, capsys):
     assert found["stream"] == pytest.approx(found["memory"], abs=0.04)
 
 
+def test_a_warm_up_ends_before_a_stream_does(big, tmp_path):
+    out = tmp_path / "model"
+    assert run(["train", str(big), *WORDS, "--epochs", "3", "--stream", "--sample", "300", "--out", str(out)]) == 0
+    chosen = OwnModel.load(out).classifier.chosen_
+    assert 0 < chosen["warm_up"] < chosen["max_epochs"]
+
+
 def test_what_stands_for_all_is_said(big, tmp_path, capsys):
     out, words = tmp_path / "model", [*WORDS, "--budget", "2000", "--group", "whole", "--stream", "--sample", "1000"]
     assert run(["train", str(big), *words, "--out", str(out)]) == 0
