@@ -402,8 +402,8 @@ def main() -> None:
         for column, seed in work(columns(given.datasets, given.beside), given.seeds, given.part)
         if (PART, column.title, seed, last) not in done
     ]
-    told = {name: value for name in ("budget", "model") if (value := getattr(given, name, None)) is not None}
-    lines = of_auto(todo, given.device, **told) if given.command == "auto" else of_constant(todo, given.device)
+    options = {name: value for name in ("budget", "model") if (value := getattr(given, name, None)) is not None}
+    lines = of_auto(todo, given.device, **options) if given.command == "auto" else of_constant(todo, given.device)
     append(given.runs, new(lines, given.runs))
 
 

@@ -438,7 +438,7 @@ def test_samples_of_weight_zero_are_not_searched_with(blobs):
 @pytest.mark.parametrize("seed", [2**40, -1])
 def test_any_whole_number_is_a_seed(seed, blobs):
     x, _, ybar = blobs
-    quick(random_state=seed, budget=300).fit(x[:300], ybar[:300])
+    assert quick(random_state=seed, budget=300).fit(x[:300], ybar[:300]).selection_
 
 
 def test_the_length_is_that_of_the_samples_that_were_searched_with(blobs, monkeypatch):
