@@ -13,7 +13,7 @@ from wcll.errors import InputError
 
 DATABASE = b"SQLite format 3\0"  #: how such a file begins
 MODEL = "model.safetensors"  #: the weights in the folder of a model
-PREPROCESSING, PIPELINE = "preprocessing.json", "pipeline.json"  #: one of them lies beside the weights
+PREPROCESSING = "preprocessing.json"  #: the file beside the weights
 UNFINISHED = ".unfinished"  #: how the name of a folder ends in which a training is saved
 STATE = "state.safetensors"  #: the state of its optimiser
 HEAD = 1024  #: bytes at the beginning of a page that name the command that wrote it
@@ -53,8 +53,7 @@ def check_output(path: Path, argument: str, *inputs: Path | None, force: bool, p
 def check_outside_models(path: Path, argument: str) -> None:
     """Fail if a path leads into the folder of a model, or of a training that is saved."""
     for folder in _real(path).parents:
-        beside = ((folder / name).is_file() for name in (PREPROCESSING, PIPELINE))
-        is_model = (folder / MODEL).is_file() and any(beside)
+        is_model = (folder / MODEL).is_file() and (folder / PREPROCESSING).is_file()
         if is_model or (folder.name.endswith(UNFINISHED) and (folder / STATE).is_file()):
             raise InputError(argument, "a file outside of models", f"{path}, in one", "name another folder")
 

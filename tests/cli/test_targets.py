@@ -105,13 +105,10 @@ def test_nothing_is_written_into_a_model(name, place, capsys):
                                                  place, capsys)  # fmt: skip
 
 
-def test_a_saved_pipeline_is_a_model(place, capsys):
-    (place / "pipe").mkdir()
-    (place / "pipe" / "pipeline.json").write_text("{}")
-    (place / "pipe" / "model.safetensors").write_bytes(b"")
-    assert "a file outside of models" in refused(["simulate", "y.npy", "--out", "pipe/y.csv"], place, capsys)
-    (place / "pipe" / "model.safetensors").unlink()  # a folder that has a file of that name is no model
-    assert run(["simulate", "y.npy", "--out", "pipe/y.csv"]) == 0
+def test_a_folder_without_weights_is_no_model(place):
+    (place / "other").mkdir()
+    (place / "other" / "preprocessing.json").write_text("{}")
+    assert run(["simulate", "y.npy", "--out", "other/y.csv"]) == 0
 
 
 def test_results_are_not_kept_in_a_model(place, capsys):

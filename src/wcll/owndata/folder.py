@@ -7,7 +7,7 @@ not show forgery, as whoever changes a file may write another digest.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -24,7 +24,7 @@ from wcll.reading import CHUNK, check_file, read_bytes
 FORMAT = "wcll-own-1"
 FILES = (MODEL, PREPROCESSING, "card.json", "card.md", "history.csv", "page.html")
 MOST_JSON = 2**27  #: bytes
-BEGIN = b'{\n "format": "wcll-'  #: how a file begins that :func:`write_content` wrote
+BEGIN = b'{\n "format": "wcll-'  #: how a file begins that :func:`_write_content` wrote
 KINDS = ("table", "arrays", "images")
 
 
@@ -61,9 +61,9 @@ class OwnModel:
             "size": self.size,
             "stamp": self.stamp,
             "preprocessing": self.preprocessing.to_dict(),
-            "model": file_digest(folder / MODEL),
+            "model": _file_digest(folder / MODEL),
         }
-        write_content(folder / PREPROCESSING, content)
+        _write_content(folder / PREPROCESSING, content)
 
     @staticmethod
     def load(folder: Path) -> OwnModel:
@@ -74,8 +74,8 @@ class OwnModel:
         path = folder / PREPROCESSING
         if not path.is_file():
             raise InputError("model", "a folder that wcll train wrote", f"{folder}, without {PREPROCESSING}")
-        content = read_content(path, FORMAT, "wcll train")
-        check_model(folder / MODEL, content, PREPROCESSING)
+        content = _read_content(path)
+        _check_model(folder / MODEL, content)
         try:
             found = _of_content(content, folder / MODEL)
         except InputError as error:
@@ -83,23 +83,18 @@ class OwnModel:
         return found
 
 
-def is_model_folder(folder: Path, names: Collection[str] = FILES, content: str = PREPROCESSING) -> bool:
-    """Return whether a folder is empty or holds a model and nothing else, so that another may replace it.
-
-    All must be plain files of these ``names``, and ``content`` must begin as :func:`write_content` wrote it.
-    """
+def is_model_folder(folder: Path) -> bool:
+    """Return whether a folder is empty or holds a model and nothing else, so that another may replace it."""
     found = [*folder.iterdir()]
-    if any(path.name not in names or path.is_symlink() or not path.is_file() for path in found):
+    if any(path.name not in FILES or path.is_symlink() or not path.is_file() for path in found):
         return False
-    return not found or (folder / content in found and _begins(folder / content))
-
-
-def _begins(path: Path) -> bool:
-    with path.open("rb") as file:
+    if not found or folder / PREPROCESSING not in found:
+        return not found
+    with (folder / PREPROCESSING).open("rb") as file:
         return file.read(len(BEGIN)) == BEGIN
 
 
-def file_digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     """Of all that a file holds."""
     hasher = blake2b(digest_size=16)
     with path.open("rb") as file:
@@ -108,11 +103,11 @@ def file_digest(path: Path) -> str:
     return hasher.hexdigest()
 
 
-def check_model(path: Path, content: Mapping[str, Any], beside: str) -> None:
-    """Fail unless a model file is the one that the JSON ``beside`` it was written with."""
+def _check_model(path: Path, content: Mapping[str, Any]) -> None:
+    """Fail unless a model file is the one that the preprocessing beside it was written with."""
     check_file(path, "a saved model")
-    if file_digest(path) != entry(content, "model", str):
-        got = f"{path}, which is not the one that {beside} was written with"
+    if _file_digest(path) != entry(content, "model", str):
+        got = f"{path}, which is not the one that {PREPROCESSING} was written with"
         raise InputError("model", "an unchanged model file", got, "it is damaged, or of another training")
 
 
@@ -120,23 +115,23 @@ def _digest(content: Mapping[str, Any]) -> str:
     return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def write_content(path: Path, content: Mapping[str, Any]) -> None:
+def _write_content(path: Path, content: Mapping[str, Any]) -> None:
     """Write JSON with a digest of itself."""
     written = {**content, "digest": _digest(json.loads(json.dumps(content)))}
     path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
 
 
-def read_content(path: Path, wanted: str, by: str) -> dict[str, Any]:
-    """JSON of some format that :func:`write_content` wrote, unchanged; ``by`` says for whom."""
+def _read_content(path: Path) -> dict[str, Any]:
+    """Read JSON that :func:`_write_content` wrote; fail if it was changed."""
     try:
         content = json.loads(read_bytes(path, MOST_JSON))
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(str(path), f"JSON that {by} wrote", "something else") from None
-    if not isinstance(content, dict) or content.get("format") != wanted:
+        raise InputError(str(path), "JSON that wcll train wrote", "something else") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format", "another file") if isinstance(content, dict) else "another file"
-        raise InputError(str(path), f"a file of format {wanted!r}", found, "train the model with this version")
+        raise InputError(str(path), f"a file of format {FORMAT!r}", found, "train the model with this version")
     if content.pop("digest", None) != _digest(content):
         raise InputError(str(path), "an unchanged file", "contents that do not match their digest")
     return content

@@ -12,17 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from wcll.checks import InputError, choice, entry, finite_array
 
 NO_EFFECT = {"copy", "n_jobs", "verbose", "force_int_remainder_cols"}  #: settings that change no result
 REMEDY = "others cannot be saved without pickling"
-
-Allowed = Callable[[Any], bool]  #: whether a value may be written
 
 
 def plain_transformer(transformer: Any) -> dict[str, Any]:
@@ -31,29 +27,18 @@ def plain_transformer(transformer: Any) -> dict[str, Any]:
     >>> plain_transformer(StandardScaler().fit([[1.0], [3.0]]))
     {'name': 'StandardScaler', 'mean': [2.0], 'scale': [1.0]}
     """
-    name = type(transformer).__name__
-    if name not in LISTED or type(transformer) is not LISTED[name][0]:
+    kind = type(transformer)
+    name = kind.__name__
+    if name not in LISTED or LISTED[name][0] is not kind:
         raise InputError("transformer", "one of " + ", ".join(LISTED), name, REMEDY)
     _, written, _, new = LISTED[name]
-    found = {"categories": lambda value: True} if name == "OneHotEncoder" else {}  # those that were found are written
-    written_settings(transformer, found, new().get_params(deep=False), "transformer")
+    usual = new().get_params(deep=False)
+    for setting, value in transformer.get_params(deep=False).items():
+        found = name == "OneHotEncoder" and setting == "categories"  # those that were found are written
+        if not found and setting not in NO_EFFECT and not _same(value, usual[setting]):
+            got = f"{name} with {setting}={value!r}".replace("\n", " ")
+            raise InputError("transformer", "settings that can be written", got, REMEDY)
     return {"name": name, **written(transformer)}
-
-
-def written_settings(
-    step: Any, allowed: dict[str, Allowed], usual: dict[str, Any] | None = None, argument: str = "pipeline"
-) -> dict[str, Any]:
-    """Settings that may be written; any other must be as usual, which is the default if nothing else is said."""
-    if usual is None:
-        usual = {} if isinstance(step, Pipeline | ColumnTransformer) else type(step)().get_params(deep=False)
-    found = {}
-    for name, value in step.get_params(deep=False).items():
-        if name in allowed and allowed[name](value):
-            found[name] = value
-        elif name not in NO_EFFECT and (name in allowed or not _same(value, usual.get(name))):
-            got = f"{type(step).__name__} with {name}={value!r}"
-            raise InputError(argument, "settings that can be written", got.replace("\n", " "), REMEDY)
-    return found
 
 
 def _same(value: Any, usual: Any) -> bool:
@@ -61,11 +46,6 @@ def _same(value: Any, usual: Any) -> bool:
     return bool(
         nan or (type(value) is type(usual) and isinstance(value, str | int | float | type | None) and value == usual)
     )
-
-
-def among(*values: Any) -> Allowed:
-    """Whether a setting is one of these."""
-    return lambda value: any(value is one or (type(value) is type(one) and value == one) for one in values)
 
 
 def rebuilt_transformer(plain: Any) -> Any:
