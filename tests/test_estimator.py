@@ -25,12 +25,10 @@ from cases import CASES
 from wcll import ComplementaryClassifier, LabelWarning
 from wcll.checks import InputError, InputTypeError
 from wcll.evaluation import (
-    AccuracyScorer,
-    accuracy_scorer,
+    LogLikelihoodScorer,
     complementary_log_likelihood,
     label_free_accuracy,
     label_free_confusion,
-    log_likelihood_scorer,
 )
 from wcll.labels import (
     Belief,
@@ -574,14 +572,12 @@ def test_pipelines_and_cross_validation(iris):
     pipeline = make_pipeline(StandardScaler(), quick("wcll"))
     assert accuracy_score(y, pipeline.fit(x, ybar).predict(x)) > 0.7
     assert cross_val_score(pipeline, x, ybar, cv=3).shape == (3,)
-    assert cross_val_score(pipeline, x, ybar, cv=3, scoring=log_likelihood_scorer).max() < 0
-    assert cross_val_score(pipeline, x, ybar, cv=3, scoring=accuracy_scorer).shape == (3,)
-    assert log_likelihood_scorer(pipeline, x, np.array([0, 1, 2] * 50)) < 0
+    assert cross_val_score(pipeline, x, ybar, cv=3, scoring=LogLikelihoodScorer()).max() < 0
+    assert LogLikelihoodScorer()(pipeline, x, np.array([0, 1, 2] * 50)) < 0
     search = GridSearchCV(pipeline, {"complementaryclassifier__lr": [0.01, 0.1]}, cv=2).fit(x, ybar)
-    assert log_likelihood_scorer(make_pipeline(search), x, ybar) < 0
-    assert accuracy_scorer(search, x, ybar) == pytest.approx(search.best_estimator_.score(x, ybar))
-    believed = AccuracyScorer(transition=uniform_transition(3))(pipeline, x, ybar)
-    assert believed == pytest.approx(pipeline.score(x, ybar))
+    assert LogLikelihoodScorer()(make_pipeline(search), x, ybar) < 0
+    believed = LogLikelihoodScorer(transition=uniform_transition(3))(pipeline, x, ybar)
+    assert believed == pytest.approx(LogLikelihoodScorer()(pipeline, x, ybar))
 
 
 def regret(seed, labels):
@@ -599,7 +595,7 @@ def regret(seed, labels):
     (x, y), (x_test, y_test) = draw(sizes), draw([200] * k)
     ybar = make_complementary(y, uniform_transition(k) if uniform else q, random_state=seed)
     model = ComplementaryClassifier("forward", transition=q, max_epochs=20, random_state=seed)
-    scoring = None if uniform else log_likelihood_scorer
+    scoring = None if uniform else LogLikelihoodScorer()
     chosen = GridSearchCV(model, {"lr": rates}, scoring=scoring, cv=3, refit=False).fit(x, ybar).best_params_["lr"]
     accuracy = {
         rate: accuracy_score(y_test, clone(model).set_params(lr=rate).fit(x, ybar).predict(x_test)) for rate in rates
@@ -1123,9 +1119,9 @@ def test_labels_judge_probabilities_for_their_own_class_shares(rare):
     """A target changes what is predicted, and not how likely labels are."""
     x, _, ybar, _ = rare
     model = fitted(x, ybar)
-    before = log_likelihood_scorer(model, x, ybar)
+    before = LogLikelihoodScorer()(model, x, ybar)
     model.set_params(target_prior=[0.05, 0.05, 0.3, 0.6])
-    np.testing.assert_allclose(log_likelihood_scorer(model, x, ybar), before, rtol=1e-9)
+    np.testing.assert_allclose(LogLikelihoodScorer()(model, x, ybar), before, rtol=1e-9)
     assert complementary_log_likelihood(ybar, model.predict_proba(x), model.transition_)[0] < before - 0.01
 
 

@@ -45,7 +45,6 @@ def test_the_truth_of_probabilities_that_are_wrong():
         gap, error = found.gap
         np.testing.assert_allclose(gap, chances.max(axis=1).mean() - right.mean(), atol=3 * error)
         assert sign * gap > 10 * error if sign else abs(gap) < 3 * error
-        assert found.calibration_error < 1.5 * found.noise if not sign else found.calibration_error > 5 * found.noise
 
 
 def test_bins_weights_and_sets():
@@ -65,7 +64,6 @@ def test_bins_weights_and_sets():
     np.testing.assert_allclose(weighted.accuracy, repeated.accuracy)
     np.testing.assert_allclose(weighted.confidence, repeated.confidence)
     np.testing.assert_allclose(label_free_reliability(chances, to_mask(ybar, K), Q, bins=1).accuracy, one.accuracy)
-    assert list(one.table()[0]) == ["samples", "confidence", "accuracy", "standard_error"]
 
 
 def test_a_classifier_is_judged_for_the_class_shares_of_labels():

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 from wcll import ComplementaryClassifier
 from wcll.checks import InputError
-from wcll.evaluation import EarlyStopping, accuracy_scorer
+from wcll.evaluation import EarlyStopping
 from wcll.labels import make_complementary
 
 
@@ -58,7 +58,7 @@ def test_losses_without_probabilities_are_judged_by_accuracy():
     x, y = load_iris(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     x, ybar = x[order], make_complementary(y[order], random_state=0)
-    stopping = EarlyStopping(x[100:], ybar[100:], patience=2, scorer=accuracy_scorer)
+    stopping = EarlyStopping(x[100:], ybar[100:], patience=2, scorer=ComplementaryClassifier.score)
     model = ComplementaryClassifier("pc", lr=0.05, max_epochs=60, callbacks=[stopping], random_state=0)
     model.fit(x[:100], ybar[:100])
     assert model.n_iter_ == stopping.best_epoch + 2 < 60

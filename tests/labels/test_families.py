@@ -159,12 +159,6 @@ def test_offered_options_are_as_the_protocol_says():
     table = np.zeros((5, 5))
     np.add.at(table, (y, ybar), 1)
     np.testing.assert_allclose(table / table.sum(axis=1, keepdims=True), q, atol=0.02)
-    mask = np.zeros((n, 5), dtype=bool)
-    mask[np.arange(n)[:, None], shown] = True
-    logged = FAMILIES["offered"].fit_logged(ybar, mask)
-    np.testing.assert_allclose(logged.parameters["popularity"], w / w.sum(), atol=0.02)
-    np.testing.assert_allclose(logged.transition, q, atol=0.02)
-    assert logged.parameters["offered"] == 3
     unlogged = FAMILIES["offered"].fit(np.bincount(ybar, minlength=5).astype(float), offered=3)
     np.testing.assert_allclose(unlogged.transition, q, atol=0.03)
 
@@ -227,9 +221,6 @@ def test_a_new_family_is_one_place(monkeypatch):
         (lambda: FAMILIES["offered"].fit(np.array([8.0, 1, 1, 1]), offered=2), "totals: expected no class with more than 37.5% of the labels, 2 of 4"),
         (lambda: FAMILIES["offered"].matrix(popularity=np.ones(4), offered=5), "offered: expected from 2 to 4 classes, got 5"),
         (lambda: FAMILIES["offered"].matrix(popularity=np.ones(100), offered=4), "offered: expected at most 200000 sets of options, got 3921225 sets"),
-        (lambda: FAMILIES["offered"].fit_logged([0], [[0, 1, 1]]), "ybar: expected labels among the classes that were offered"),
-        (lambda: FAMILIES["offered"].fit_logged([0], [[1, 0, 0]]), "offered: expected at least two classes a label"),
-        (lambda: FAMILIES["offered"].fit_logged([0, 1], [[1, 1, 0]]), "offered: expected 2 samples as in ybar, got 1"),
         (lambda: FAMILIES["popularity"].estimate([0, 0]), "totals: expected label counts"),
     ],
 )  # fmt: skip

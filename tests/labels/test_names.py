@@ -41,9 +41,6 @@ FUNCTIONS = {
         labels.transition_from_repeated(of(REPEATED), K, draws=0, **n).transition
     ),
     "transition_from_predictions": lambda of, **n: transition_from_predictions(CHANCES, of(YBAR), Q, **n),
-    "fit_logged": lambda of, **n: (
-        labels.FAMILIES["offered"].fit_logged(of(YBAR), np.ones((300, K)), **n).transition  # type: ignore[attr-defined]
-    ),
     "make_imbalance": lambda of, **n: labels.make_imbalance(of(Y), [5, 6, 7, 8], random_state=0, **n),
     "resample": lambda of, **n: labels.resample(np.arange(300), of(YBAR), random_state=0, **n)[0],
 }

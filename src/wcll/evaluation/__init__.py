@@ -2,22 +2,19 @@
 
 from wcll.evaluation.confusion import Figure, LabelFreeConfusion, complementary_table, label_free_confusion
 from wcll.evaluation.label_free import (
-    AccuracyScorer,
     LogLikelihoodScorer,
-    accuracy_scorer,
     complementary_log_likelihood,
     label_free_accuracy,
-    log_likelihood_scorer,
 )
 from wcll.evaluation.metrics import METRICS, Confusion, check_metric, class_of, metric_title
 from wcll.evaluation.reliability import Reliability, label_free_reliability
 from wcll.evaluation.selection import Choice, checkpoints, select, smoothed, zero_one_risk
 from wcll.evaluation.stopping import EarlyStopping
 
-__all__ = ["METRICS", "AccuracyScorer", "Choice", "Confusion", "EarlyStopping", "Figure", "LabelFreeConfusion"]
+__all__ = ["METRICS", "Choice", "Confusion", "EarlyStopping", "Figure", "LabelFreeConfusion"]
 __all__ += ["LogLikelihoodScorer"]
 __all__ += ["Reliability", "label_free_reliability"]
-__all__ += ["accuracy_scorer", "check_metric", "checkpoints", "class_of", "complementary_log_likelihood"]
+__all__ += ["check_metric", "checkpoints", "class_of", "complementary_log_likelihood"]
 __all__ += ["complementary_table", "metric_title"]
-__all__ += ["label_free_accuracy", "label_free_confusion", "log_likelihood_scorer", "select", "smoothed"]
+__all__ += ["label_free_accuracy", "label_free_confusion", "select", "smoothed"]
 __all__ += ["zero_one_risk"]

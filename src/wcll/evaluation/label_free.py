@@ -28,7 +28,7 @@ from wcll.evaluation.confusion import complementary_table
 from wcll.labels import to_mask
 from wcll.labels.alarms import asked_by_predictions, check_samples
 from wcll.labels.beliefs import Belief
-from wcll.labels.names import Classes, encode_labels, indexed
+from wcll.labels.names import Classes, indexed
 
 LEAST = float(np.log(np.finfo(np.float64).tiny))  #: the log-likelihood of what is impossible
 
@@ -130,31 +130,12 @@ def warn_of_contradiction(
 
 
 @dataclass(frozen=True)
-class AccuracyScorer:
-    """Label-free accuracy as a scorer: ``GridSearchCV(..., scoring=AccuracyScorer(transition=Q))``.
-
-    With ``transition`` every candidate is judged under the same Q, so that candidates may differ in their own; without
-    it, under the Q that it assumes (as ``score`` does).
-    """
-
-    transition: Any = None
-
-    def __call__(self, estimator: Any, X: Any, ybar: Any) -> float:
-        last = _last(estimator)
-        predicted = encode_labels(estimator.predict(X), last.classes_).index
-        assert predicted is not None
-        belief, labels = _belief(self.transition, last), last.encode(ybar)
-        score = label_free_accuracy(labels, predicted, belief.transition)[0]
-        warn_of_contradiction(labels, predicted, belief, last.classes_)
-        return score
-
-
-@dataclass(frozen=True)
 class LogLikelihoodScorer:
     """The log-likelihood of held-out labels as a scorer; higher is better; needs class probabilities.
 
-    ``transition`` as for :class:`AccuracyScorer`. Probabilities for other class shares than those of training
-    (``target_prior``) are moved back to these: only so labels like those of training can judge them.
+    With ``transition`` every candidate is judged under the same Q, so that candidates may differ in their own; without
+    it, under the Q that it assumes. Probabilities for other class shares than those of training (``target_prior``) are
+    moved back to these: only so labels like those of training can judge them.
     """
 
     transition: Any = None
@@ -166,10 +147,6 @@ class LogLikelihoodScorer:
         score = complementary_log_likelihood(labels, chances, belief.transition)[0]
         warn_of_contradiction(labels, chances.argmax(axis=1), belief, last.classes_)
         return score
-
-
-accuracy_scorer = AccuracyScorer()
-log_likelihood_scorer = LogLikelihoodScorer()
 
 
 def _belief(transition: Any, last: Any) -> Belief:

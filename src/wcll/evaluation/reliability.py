@@ -30,22 +30,6 @@ class Reliability:
         error = float(np.sqrt(np.square(self.share * self.standard_error).sum()))
         return float(self.share @ (self.confidence - self.accuracy)), error
 
-    @property
-    def calibration_error(self) -> float:
-        """The mean of the distances between confidence and accuracy of bins; compare it with :attr:`noise`."""
-        return float(self.share @ np.abs(self.confidence - self.accuracy))
-
-    @property
-    def noise(self) -> float:
-        """What the calibration error of probabilities that are right would be on average, from so few labels."""
-        return float(self.share @ self.standard_error * np.sqrt(2 / np.pi))
-
-    def table(self) -> list[dict[str, float]]:
-        """A row a bin."""
-        names = ("samples", "confidence", "accuracy", "standard_error")
-        columns = zip(*(getattr(self, name).tolist() for name in names), strict=True)
-        return [dict(zip(names, row, strict=True)) for row in columns]
-
 
 def label_free_reliability(
     probabilities: ArrayLike,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wcll.checks import whole
-from wcll.evaluation.label_free import log_likelihood_scorer
+from wcll.evaluation.label_free import LogLikelihoodScorer
 
 
 @dataclass(eq=False)
@@ -36,8 +36,9 @@ class EarlyStopping:
     ybar: Any  #: their complementary labels
     patience: int = 10  #: looks without a better one after which training ends
     every: int = 1  #: epochs from one look to the next
-    #: What is to be large, of (classifier, X, ybar); for losses without class probabilities ``accuracy_scorer``.
-    scorer: Callable[[Any, Any, Any], float] = log_likelihood_scorer
+    #: What is to be large, of (classifier, X, ybar); for losses without class probabilities, accuracy:
+    #: ``ComplementaryClassifier.score``.
+    scorer: Callable[[Any, Any, Any], float] = field(default_factory=LogLikelihoodScorer)
     best: Any = field(default=None, init=False)
     best_epoch: int = field(default=0, init=False)
     best_score: float = field(default=float("-inf"), init=False)

@@ -20,18 +20,13 @@ from wcll.checks import (
     FloatArray,
     InputError,
     check_sum,
-    class_indices,
     class_weights_array,
     distribution,
     numeric,
-    same_length,
     share,
     transition_matrix,
     whole,
 )
-from wcll.labels.cost import CostIfWrong, cost_if_wrong
-from wcll.labels.masks import check_mask
-from wcll.labels.names import Classes, indexed
 from wcll.labels.statistics import solve_pi
 from wcll.labels.transition import (
     complementary_prior,
@@ -106,18 +101,6 @@ class Family(ABC):
         again[:, counts > 0] = again[:, counts > 0].clip(0.5)  # a class that was named has some chance
         matrices = np.stack([self.fit(drawn).transition for drawn in again])
         return replace(found, standard_error=matrices.std(axis=0, ddof=1))
-
-    def cost(self, totals: ArrayLike, truth: str | ArrayLike, *, prior: ArrayLike | None = None) -> CostIfWrong:
-        """What it costs to assume it of labels that are really of another family, or of another Q.
-
-        Both families are fitted to the same label counts, which do not tell them apart. See :func:`cost_if_wrong`.
-
-        >>> FAMILIES["popularity"].cost([420, 120, 110, 120, 120, 110], "popularity-noise").invisible
-        True
-        """
-        counts = label_totals_of(totals)
-        other = FAMILIES[truth].fit(counts).transition if isinstance(truth, str) else truth
-        return cost_if_wrong(self.fit(counts).transition, other, prior)
 
     def redrawn(self, marginals: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Inverses of Q and class shares for a stack of label shares; NaN where there are none."""
@@ -312,49 +295,6 @@ class Offered(Family):
         most = offered / len(marginal) * (1 - 1 / len(marginal))
         expected = f"no class with more than {most:.1%} of the labels, {offered} of {len(marginal)} classes being shown"
         raise InputError("totals", expected, f"{marginal.max():.1%} for class {int(marginal.argmax())}")
-
-    def fit_logged(
-        self, ybar: Any, offered: ArrayLike, *, prior: ArrayLike | None = None, classes: Classes = None
-    ) -> FamilyTransition:
-        r"""w where the set S that was shown is known for every label: ``offered``, a mask of shape (n, K).
-
-        The largest :math:`\sum_i \log \sum_{y \ne j_i} p_y w_{j_i} / \sum_{m \in S_i, m \ne y} w_m`, by EM over y,
-        given class shares p (equal ones if None). Q is that of sets of the most frequent size. Labels are class
-        indices, or names among ``classes``, the columns of ``offered``.
-        """
-        shown = numeric("offered", np.asarray(offered, dtype=np.float64))
-        mask = np.ones_like(shown, dtype=np.bool_) if shown.ndim == 2 and shown.all() else None
-        mask = check_mask(shown, shown.shape[-1]) if mask is None else mask
-        n, k = mask.shape
-        labels = class_indices("ybar", indexed("ybar", ybar, classes, k), k)
-        same_length("ybar", len(labels), "offered", n)
-        if not mask[np.arange(n), labels].all():
-            raise InputError("ybar", "labels among the classes that were offered", "another")
-        if (mask.sum(axis=1) < 2).any():
-            raise InputError("offered", "at least two classes a label", "one")
-        p = np.full(k, 1 / k) if prior is None else normalised(distribution("prior", prior, k))
-        weight = _logged_popularity(labels, mask, p)
-        size = int(np.bincount(mask.sum(axis=1)).argmax())
-        found = self._found(_offered_matrix(weight, _options(k, size)), p, popularity=weight, offered=size)
-        return replace(found, basis="labels and the classes that were offered")
-
-
-def _logged_popularity(labels: Any, mask: Any, prior: FloatArray) -> FloatArray:
-    """EM over the true class, and Hunter's step for choices from sets."""
-    n, k = mask.shape
-    named = np.bincount(labels, minlength=k).astype(np.float64)
-    weight = np.full(k, 1 / k)
-    for _ in range(2000):
-        left = np.maximum(mask @ weight[:, None] - mask * weight, 1e-300)  # (n, y): what could be named, were y true
-        chance = prior / left
-        chance[np.arange(n), labels] = 0.0
-        rate = chance / chance.sum(axis=1, keepdims=True) / left
-        at_choice = (mask * (rate.sum(axis=1, keepdims=True) - rate)).sum(axis=0)  # y itself was not at choice
-        update = normalised(np.divide(named, at_choice, out=np.zeros(k), where=at_choice > 0))
-        if np.abs(update - weight).max() < 1e-9:
-            return update
-        weight = update
-    return weight
 
 
 @lru_cache(maxsize=4)
