@@ -1181,16 +1181,6 @@ def test_evaluate_takes_one_label_a_sample(wood):
         ComplementaryClassifier().evaluate(x, y)
 
 
-def test_the_papers_setting_is_a_preset(iris):
-    x, _, ybar = iris
-    named = ComplementaryClassifier("wcll", random_state=0, max_epochs=3).fit(x, ybar)
-    preset = ComplementaryClassifier(preset="paper", random_state=0, max_epochs=3).fit(x, ybar)
-    np.testing.assert_array_equal(preset.predict_proba(x), named.predict_proba(x))
-    assert ComplementaryClassifier(preset="paper")._settled().max_epochs == 100
-    with pytest.raises(InputError, match=r"preset: expected .*paper"):
-        ComplementaryClassifier(preset="papre").fit(x, ybar)
-
-
 SMALL_NETWORK = {"name": "cnn9", "width": 2, "dropout": 0.0}
 STRONG = {"name": "strong", "crop": 1}
 

@@ -197,6 +197,12 @@ def test_files_of_the_first_versions_load(tmp_path):
     assert ComplementaryClassifier.load(write(tmp_path / "m", older)).belief_.transition_source == "given"
 
 
+def test_the_preset_of_earlier_files_is_the_loss_that_it_named(tmp_path):
+    for preset, loss in ((None, "auto"), ("paper", "wcll")):
+        settings = {**HEADER["settings"], "loss": "auto", "preset": preset}
+        assert ComplementaryClassifier.load(write(tmp_path / "m", {**HEADER, "settings": settings})).loss == loss
+
+
 def test_what_was_fitted_is_kept_whatever_the_settings_say_since(tmp_path):
     model = ComplementaryClassifier("log", random_state=0, max_epochs=2).fit(X, Y)
     model.set_params(model="mlp", dtype="float64").save(tmp_path / "m")

@@ -172,9 +172,7 @@ class ComplementaryClassifier(KeptClassifier):
     loss : str, dict or callable
         ``"auto"`` chooses: see Notes. Or a loss of ``wcll methods``, or ``{"name": "wcll", "reading": "algorithm1"}``
         with options, or a function of logits (1, n, k) and :class:`wcll.losses.Targets` to a loss of shape (1,).
-    preset : {"paper"}, optional
-        ``"paper"`` takes the paper's setting wherever nothing else is given: the loss ``wcll``, a linear model, a rate
-        of 5e-4 and 100 epochs; nothing is chosen.
+        ``"wcll"`` alone is the paper's method in its setting.
     model : str, dict, torch module or callable, optional
         ``"linear"``, ``"mlp"``, ``"cnn9"``, ``"resnet18"`` (images: X of shape (n, channels, height, width)), options
         as ``{"name": "mlp", "hidden": 200}``, a torch module (copied, trained from the weights it has), or a function
@@ -319,7 +317,6 @@ class ComplementaryClassifier(KeptClassifier):
         self,
         loss: str | dict[str, Any] | Callable[..., torch.Tensor] = "auto",
         *,
-        preset: str | None = None,
         model: ModelChoice | None = None,
         classes: Sequence[Any] | None = None,
         transition: str | ArrayLike | None = None,
@@ -343,7 +340,6 @@ class ComplementaryClassifier(KeptClassifier):
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self.loss = loss
-        self.preset = preset
         self.model = model
         self.classes = classes
         self.transition = transition
@@ -570,8 +566,7 @@ class ComplementaryClassifier(KeptClassifier):
 
     def _is_auto(self) -> bool:
         """Whether all that is not given is to be chosen."""
-        paper = self.preset is not None and choice("preset", self.preset, ("paper",)) == "paper"
-        return isinstance(self.loss, str) and self.loss == auto.AUTO and not paper
+        return isinstance(self.loss, str) and self.loss == auto.AUTO
 
     def _settled(self) -> Self:
         """A copy in which everything is settled that may be left open."""
@@ -872,8 +867,8 @@ class ComplementaryClassifier(KeptClassifier):
         """The loss, registered or the user's own function, and its options."""
         if callable(self.loss):
             return LossSpec.own(self.loss), {}
-        if isinstance(self.loss, str) and self.loss == auto.AUTO:
-            return LOSSES[auto.LOSS if self._is_auto() else "wcll"], {}
+        if self._is_auto():
+            return LOSSES[auto.LOSS], {}
         if not isinstance(self.loss, str | dict):
             raise InputTypeError("loss", "a name, a dict with a name, or a function", type(self.loss).__name__)
         name, options = named(self.loss, "loss")

@@ -147,7 +147,9 @@ class Saved:
     @staticmethod
     def of(header: Any, settings: Collection[str]) -> Saved:
         """Read a header; ``settings`` are the names that a classifier takes."""
-        own = entry(header, "settings", dict)
+        own = dict(entry(header, "settings", dict))
+        if own.pop("preset", None) == "paper" and own.get("loss") == "auto":  # a setting of earlier files
+            own["loss"] = "wcll"
         for name in own:
             choice("settings", name, settings)
         classes = _classes(entry(header, "classes", list), entry(header, "classes_dtype", str))
