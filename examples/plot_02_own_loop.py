@@ -58,14 +58,14 @@ def train(loss, epochs=60):
 
 # %%
 # Three losses: LOG assumes that every wrong digit is named equally often, which is not so here; WCLL weighs labels by
-# how frequent they are; forward correction is told Q. Losses are modules, too (``wcll.losses.WCLLLoss``), which keep
-# what they are told.
+# how frequent they are; forward correction is told Q. Losses are modules, too (``wcll.losses.LossModule``), which
+# keep what they are given.
 
 weights = class_weights("wcll", ybar[:1200].numpy(), n_classes=10)
 losses = {
     "LOG": wcll.functional.log,
-    "WCLL": wcll.losses.WCLLLoss(weight=weights, pi=weights.pi),
-    "forward, told Q": wcll.losses.ForwardLoss(transition=Q),
+    "WCLL": wcll.losses.LossModule("wcll", weight=weights, pi=weights.pi),
+    "forward, told Q": wcll.losses.LossModule("forward", transition=Q),
 }
 accuracy = {name: train(loss) for name, loss in losses.items()}
 for name, seen in accuracy.items():

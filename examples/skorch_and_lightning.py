@@ -22,7 +22,7 @@ from skorch import NeuralNetClassifier
 import wcll
 from wcll.evaluation import label_free_accuracy
 from wcll.labels import class_weights
-from wcll.losses import ForwardLoss, WCLLLoss
+from wcll.losses import LossModule
 
 
 def with_skorch(X, ybar, Q, n_classes):
@@ -30,7 +30,8 @@ def with_skorch(X, ybar, Q, n_classes):
     network = torch.nn.Linear(X.shape[1], n_classes)
     forward = NeuralNetClassifier(
         network,
-        criterion=ForwardLoss,
+        criterion=LossModule,
+        criterion__loss="forward",
         criterion__transition=Q,
         optimizer=torch.optim.Adam,
         lr=2e-3,
@@ -41,7 +42,8 @@ def with_skorch(X, ybar, Q, n_classes):
     weights = class_weights("wcll", ybar, n_classes=n_classes)
     weighted = NeuralNetClassifier(
         network,
-        criterion=WCLLLoss,
+        criterion=LossModule,
+        criterion__loss="wcll",
         criterion__weight=weights,
         criterion__pi=weights.pi,
         optimizer=torch.optim.Adam,

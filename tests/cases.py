@@ -7,8 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from wcll import losses
-from wcll.losses import LOSSES, LossModule, LossSpec, Targets
+from wcll.losses import LOSSES, Targets
 from wcll.testing.examples import example_context, example_labels
 
 
@@ -80,9 +79,3 @@ def value(
     """The loss of the case."""
     targets = Targets.of(ybar, f.shape[-1], sample_weight, mass)
     return LOSSES[case.name].function(f, targets, **given, **case.options)
-
-
-def class_of(spec: LossSpec) -> type[LossModule]:
-    """``WCLLLoss`` for WCLL, ``LUWLoss`` for L-UW, ``CrossEntropyLoss`` for cross-entropy."""
-    words = spec.title.replace("-", " ").split()
-    return getattr(losses, "".join(word[0].upper() + word[1:] for word in words) + "Loss")

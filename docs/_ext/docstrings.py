@@ -14,7 +14,7 @@ def _own_numbers(app: Sphinx, what: str, name: str, obj: object, options: Any, l
 
 
 def _by_name(app: Sphinx, env: Any, node: Any, shown: Any) -> Any:
-    """Modules name each other's functions, and the class of a loss has the docstring of its function."""
+    """Modules name each other's functions."""
     if node.get("refdomain") != "py" or node.get("refspecific"):
         return None
     node["refspecific"] = True  # search all modules

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 import torch
 
-from cases import CASES, class_of, context
+from cases import CASES, context
 from wcll.checks import InputError
 from wcll.functional import forward, free, log, op
-from wcll.losses import LOSSES, Targets, Transition, targets
+from wcll.losses import LOSSES, LossModule, Targets, Transition, targets
 from wcll.testing.examples import example_logits
 
 K, N = 5, 12
@@ -59,7 +59,7 @@ def test_so_do_modules_masks_lists_and_targets(case):
         (prepared, Targets.of(YBAR, K)),
     ):
         torch.testing.assert_close(value_and_gradient(whole(partial(spec.function, **keywords)), labels), expected)
-    torch.testing.assert_close(value_and_gradient(whole(class_of(spec)(**given)), YBAR), expected)
+    torch.testing.assert_close(value_and_gradient(whole(LossModule(spec.name, **given)), YBAR), expected)
 
 
 @traced

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from cases import CASES, Case, class_of, context, labels, value
+from cases import CASES, Case, context, labels, value
 from oracles import ORACLES, op_w_gradient
 from wcll import functional
 from wcll.checks import InputError
-from wcll.losses import LOSSES, Context, Targets, Transition
+from wcll.losses import LOSSES, Context, LossModule, Targets, Transition
 from wcll.testing import loss_checks
 from wcll.testing.examples import example_logits as logits
 
@@ -149,7 +149,7 @@ def test_the_faces_agree(case):
     spec, expected = LOSSES[case.name], value(case, f, ybar, **given)
     function = getattr(functional, case.name.replace("-", "_"))
     bound = spec.bind(Context(**given).to(f), **case.options)
-    module = class_of(spec)(**given, **case.options)
+    module = LossModule(spec.name, **given, **case.options)
     for loss in (function(f, ybar, **given, **case.options), bound(f, Targets.of(ybar, K)), module(f, ybar)):
         torch.testing.assert_close(loss, expected, rtol=1e-14, atol=1e-14)
 

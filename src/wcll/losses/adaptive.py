@@ -7,7 +7,6 @@ from torch import Tensor
 from wcll.checks import InputError, is_number
 from wcll.losses.arguments import Array, Labels, prepare
 from wcll.losses.base_losses import Base
-from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, Targets, present
@@ -123,6 +122,3 @@ def wcll_adaptive(
     batch = prepare(logits, ybar, weight, reduction)
     held = _followed(softmax(logits.detach()), batch.targets, needed(batch.weight, "wcll-adaptive"), mix)
     return wcll(logits, batch.targets, weight=held, reading="eq9", base=base, reduction=reduction)
-
-
-class WCLLAdaptiveLoss(LossModule, loss="wcll-adaptive"): ...

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from wcll.losses import base_losses
 from wcll.losses.arguments import Array, Labels
-from wcll.losses.modules import LossModule
 from wcll.losses.risks import risk_gradient
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction
@@ -67,9 +66,6 @@ def mae(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return free(logits, ybar, weight=weight, base=base_losses.mae, reduction=reduction)
 
 
-class MAELoss(LossModule, loss="mae"): ...
-
-
 @LOSSES.add("mse", title="MSE", paper=PAPER, equation=ESTIMATOR, several=True)
 def mse(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Unbiased estimator for label sets with the squared error.
@@ -115,9 +111,6 @@ def mse(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     tensor(0.1688)
     """
     return free(logits, ybar, weight=weight, base=base_losses.mse, reduction=reduction)
-
-
-class MSELoss(LossModule, loss="mse"): ...
 
 
 @LOSSES.add("gce", title="GCE", paper=PAPER, equation=ESTIMATOR, several=True)
@@ -171,9 +164,6 @@ def gce(
     return free(logits, ybar, weight=weight, base=partial(base_losses.gce, q=q), reduction=reduction)
 
 
-class GCELoss(LossModule, loss="gce"): ...
-
-
 @LOSSES.add("phuber", title="PHuber", paper=PAPER, equation=ESTIMATOR, several=True)
 def phuber(
     logits: Tensor, ybar: Labels, *, weight: Array | None = None, tau: float = 10.0, reduction: Reduction = "mean"
@@ -224,6 +214,3 @@ def phuber(
     tensor(0.3955)
     """
     return free(logits, ybar, weight=weight, base=partial(base_losses.phuber, tau=tau), reduction=reduction)
-
-
-class PHuberLoss(LossModule, loss="phuber"): ...

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from wcll.losses.arguments import Array, Labels, prepare
-from wcll.losses.modules import LossModule
 from wcll.losses.softmax import log_softmax, softmax
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, reduce_pairs, sample_factor
@@ -87,9 +86,6 @@ def l_uw(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction
     return reduce_pairs(-(1 - logits.softmax(-1)).log_softmax(-1), batch.targets, batch.weight, reduction)
 
 
-class LUWLoss(LossModule, loss="l-uw"): ...
-
-
 @LOSSES.add("l-w", title="L-W", paper=GAO, equation="Eq. 8", table1=Table1(), gradient=_l_w_gradient)
 def l_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""L-UW weighted by how little the model believes in the label.
@@ -137,9 +133,6 @@ def l_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_pairs(per_label, batch.targets, batch.weight, reduction)
 
 
-class LWLoss(LossModule, loss="l-w"): ...
-
-
 @LOSSES.add("op", title="OP", paper=LIU, equation="order-preserving loss", link="scores")
 def op(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Order-preserving loss: the label should score lowest.
@@ -185,9 +178,6 @@ def op(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: 
     """
     batch = prepare(logits, ybar, weight, reduction, single="op")
     return reduce_pairs(-(-logits).log_softmax(-1), batch.targets, batch.weight, reduction)
-
-
-class OPLoss(LossModule, loss="op"): ...
 
 
 @LOSSES.add("op-w", title="OP-W", paper=LIU, equation="weighted order-preserving loss", link="scores", revision=2)
@@ -240,6 +230,3 @@ def op_w(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction
     inverse = torch.exp((-log_q).clamp(max=math.log(MAX_INVERSE)))
     own = logits.softmax(-1) * (1 + inverse).softmax(-1) + 1e-6
     return reduce_pairs(-own * log_q, batch.targets, batch.weight, reduction)
-
-
-class OPWLoss(LossModule, loss="op-w"): ...

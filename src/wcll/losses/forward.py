@@ -9,7 +9,6 @@ from torch import Tensor
 
 from wcll.checks import non_negative
 from wcll.losses.arguments import Array, Labels, Transition, as_transition, prepare
-from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, present, reduce_samples, sample_factor
@@ -157,6 +156,3 @@ def forward(
         per_sample = -(batch.targets.near * chances.log()).sum(-1)
     risk = reduce_samples(per_sample, batch.targets, batch.weight, reduction)
     return risk + balance * _balance(logits, batch.targets) if balance else risk
-
-
-class ForwardLoss(LossModule, loss="forward"): ...

@@ -1,9 +1,8 @@
-"""Losses as ``torch.nn.Module``: what the class of every registered loss inherits."""
+"""Losses as ``torch.nn.Module``."""
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,43 +10,36 @@ from torch import Tensor, nn
 
 from wcll.checks import InputError, choice
 from wcll.losses.arguments import Labels, Transition
-from wcll.losses.spec import LOSSES, LossSpec
+from wcll.losses.spec import LOSSES
 
 
 class LossModule(nn.Module):
-    """A loss with its keywords fixed; arrays among them are buffers and move with ``.to(device)``.
+    """A registered loss with its keywords fixed; arrays among them are buffers and move with ``.to(device)``.
 
-    A subclass names its loss, or has a ``spec`` of its own, and inherits the rest; it is documented by the loss's
-    function.
+    Parameters
+    ----------
+    loss : str
+        The name of a registered loss.
+    **keywords
+        Those of its function in :mod:`wcll.functional`; what the loss needs must be given.
 
     Examples
     --------
     >>> from wcll.losses import LossModule
-    >>> class PairwiseLoss(LossModule, loss="pc"): ...
-    >>> loss = PairwiseLoss(weight=[0.5, 1.0, 1.5], surrogate="ramp")
+    >>> loss = LossModule("pc", weight=[0.5, 1.0, 1.5], surrogate="ramp")
     >>> loss, loss.weight
-    (PairwiseLoss(surrogate='ramp'), tensor([0.5000, 1.0000, 1.5000], dtype=torch.float64))
+    (LossModule('pc', surrogate='ramp'), tensor([0.5000, 1.0000, 1.5000], dtype=torch.float64))
     """
 
-    spec: ClassVar[LossSpec]
-    __signature__: ClassVar[inspect.Signature]
-
-    def __init_subclass__(cls, loss: str | None = None) -> None:
-        super().__init_subclass__()
-        if loss is not None:
-            cls.spec = LOSSES[loss]
-        cls.__doc__ = cls.__doc__ or cls.spec.function.__doc__
-        cls.__signature__ = inspect.Signature(list(cls.spec.parameters.values()))
-
-    def __init__(self, **keywords: Any) -> None:
+    def __init__(self, loss: str, **keywords: Any) -> None:
         super().__init__()
-        parameters = self.spec.parameters
+        spec = LOSSES[loss]
         for name in keywords:
-            choice(f"option of loss {self.spec.name!r}", name, parameters)
-        missing = [name for name, p in parameters.items() if p.default is p.empty and name not in keywords]
+            choice(f"option of loss {loss!r}", name, spec.parameters)
+        missing = [name for name, p in spec.parameters.items() if p.default is p.empty and name not in keywords]
         if missing:
-            raise InputError(missing[0], f"a value, which loss {self.spec.name!r} needs", None)
-        self.keywords = dict(keywords)
+            raise InputError(missing[0], f"a value, which loss {loss!r} needs", None)
+        self.loss, self.function, self.keywords = loss, spec.function, dict(keywords)
         self._prepared: tuple[Any, Transition] | None = None
         for name, value in keywords.items():
             if isinstance(value, Tensor | np.ndarray | list | tuple) or hasattr(value, "__array__"):
@@ -59,7 +51,7 @@ class LossModule(nn.Module):
         arrays: dict[str, Any] = dict(self.named_buffers())
         if "transition" in arrays:
             arrays["transition"] = self._transition(arrays["transition"], logits)
-        return self.spec.function(logits, ybar, **self.keywords, **arrays)
+        return self.function(logits, ybar, **self.keywords, **arrays)
 
     def _transition(self, matrix: Tensor, logits: Tensor) -> Transition:
         """The matrix checked, and inverted where needed, once for each dtype and device."""
@@ -71,5 +63,5 @@ class LossModule(nn.Module):
         return self._prepared[1]
 
     def extra_repr(self) -> str:
-        """The options, for ``print(model)``."""
-        return ", ".join(f"{name}={value!r}" for name, value in self.keywords.items())
+        """The loss and its options, for ``print(model)``."""
+        return ", ".join([repr(self.loss), *(f"{name}={value!r}" for name, value in self.keywords.items())])

@@ -10,7 +10,6 @@ from torch.nn.functional import logsigmoid
 
 from wcll.checks import InputError, choice
 from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
-from wcll.losses.modules import LossModule
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, present, reduce_samples, sample_factor
 
@@ -107,9 +106,6 @@ def ml_cll(
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-class MLCLLLoss(LossModule, loss="ml-cll"): ...
-
-
 @LOSSES.add(
     "scarce",
     title="SCARCE",
@@ -177,6 +173,3 @@ def scarce(logits: Tensor, ybar: Labels, *, prior: Array, reduction: Reduction =
     is_not = (1 - share) * (named * negative).sum(-2) / present(count)
     might_be = (everyone * positive).mean(-2) - (1 - share) * (named * positive).sum(-2) / present(count)
     return ((is_not + might_be.abs()) * (count > 0)).sum(-1)
-
-
-class SCARCELoss(LossModule, loss="scarce"): ...

@@ -6,7 +6,6 @@ from torch import Tensor
 
 from wcll.checks import InputError, non_negative
 from wcll.losses.arguments import Array, Labels, prepare
-from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, Targets, present, reduce_pairs, sample_factor
@@ -63,9 +62,6 @@ def cross_entropy(logits: Tensor, y: Labels, *, weight: Array | None = None, red
     """
     batch = prepare(logits, y, weight, reduction, single="cross-entropy")
     return reduce_pairs(-logits.log_softmax(-1), batch.targets, batch.weight, reduction)
-
-
-class CrossEntropyLoss(LossModule, loss="cross-entropy"): ...
 
 
 def _adjusted_gradient(
@@ -148,6 +144,3 @@ def logit_adjusted(
         raise InputError("marginal", "a value, which loss 'logit-adjusted' needs", None)
     adjusted = _adjusted(logits, batch.marginal, non_negative("tau", tau))
     return reduce_pairs(-adjusted.log_softmax(-1), batch.targets, batch.weight, reduction)
-
-
-class LogitAdjustedLoss(LossModule, loss="logit-adjusted"): ...

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from wcll.checks import choice
 from wcll.losses.arguments import Array, Labels, prepare
-from wcll.losses.modules import LossModule
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
 
@@ -100,6 +99,3 @@ def pc(
     losses = lead.sigmoid() if surrogate == "sigmoid" else 0.5 * (1 + lead).clamp(0, 2)
     others = losses.sum(-1) - 0.5  # the label against itself counts 1/2
     return reduce_samples((k - 1) * others - k * (k - 1) / 2 + (k - 1), batch.targets, batch.weight, reduction)
-
-
-class PCLoss(LossModule, loss="pc"): ...

@@ -10,7 +10,6 @@ from torch import Tensor
 from wcll.checks import InputError, choice, is_number, non_negative
 from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
 from wcll.losses.base_losses import Base, base_gradient, base_loss
-from wcll.losses.modules import LossModule
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, Targets
 from wcll.losses.weighted import DEFAULT, PAPER, Reading, needed, risk_factors
@@ -147,6 +146,3 @@ def wcll_penalty(
     factors = risk_factors(logits, batch.targets, needed(batch.weight, "wcll-penalty"), shares, reading)
     risks = (factors * base_loss(base)(logits)).sum(-2)
     return (risks + strength * (-bound - risks).relu() ** power).sum(-1)
-
-
-class WCLLPenaltyLoss(LossModule, loss="wcll-penalty"): ...

@@ -10,7 +10,6 @@ from wcll.checks import choice
 from wcll.losses import base_losses
 from wcll.losses.arguments import Array, Labels, Transition, as_transition, prepare
 from wcll.losses.base_losses import Base
-from wcll.losses.modules import LossModule
 from wcll.losses.risks import ascend, ascent, partial_risks, risk_gradient
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets
@@ -109,6 +108,3 @@ def ncll(
     choice("base", base, ("mae", "weighted-mae", "gce", "symmetric"))
     transition = None if transition is None else as_transition(transition, logits)
     return ascend(partial_risks(logits, batch, _robust(base, transition), transition), batch)
-
-
-class NCLLLoss(LossModule, loss="ncll"): ...

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from wcll.losses.arguments import Array, Labels, prepare
-from wcll.losses.modules import LossModule
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, reduce_pairs
 
@@ -59,9 +58,6 @@ def scl_nl(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reducti
     return reduce_pairs(-log_complement(logits), batch.targets, batch.weight, reduction)
 
 
-class SCLNLLoss(LossModule, loss="scl-nl"): ...
-
-
 @LOSSES.add("scl-exp", title="SCL-EXP", paper=PAPER, equation="Eqs. 10-12", several=True)
 def scl_exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Exponential surrogate: the label's probability should be small.
@@ -105,9 +101,6 @@ def scl_exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduct
     """
     batch = prepare(logits, ybar, weight, reduction)
     return reduce_pairs(logits.softmax(-1).exp(), batch.targets, batch.weight, reduction)
-
-
-class SCLEXPLoss(LossModule, loss="scl-exp"): ...
 
 
 def log_complement(logits: Tensor) -> Tensor:

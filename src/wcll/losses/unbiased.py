@@ -10,7 +10,6 @@ from torch import Tensor
 from wcll.checks import non_negative
 from wcll.losses.arguments import Array, Labels, Transition, prepare
 from wcll.losses.base_losses import Base, base_loss
-from wcll.losses.modules import LossModule
 from wcll.losses.risks import ascend, ascent, coefficients, partial_risks, risk_gradient
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, apply_reduction
@@ -104,9 +103,6 @@ def free(
     return apply_reduction(per_sample * len(batch.targets), reduction)
 
 
-class FREELoss(LossModule, loss="free"): ...
-
-
 @LOSSES.add(
     "nn", title="NN", paper=PAPER, equation="the max operator", several=True, table1=Table1(), gradient=_nn_gradient
 )
@@ -179,9 +175,6 @@ def nn(
     return partial_risks(logits, batch, base, transition).clamp(min=-beta).sum(-1)
 
 
-class NNLoss(LossModule, loss="nn"): ...
-
-
 @LOSSES.add("ga", title="GA", paper=PAPER, equation="Algorithm 1", several=True, table1=Table1(), gradient=_ga_gradient)
 def ga(
     logits: Tensor,
@@ -249,6 +242,3 @@ def ga(
     """
     batch = prepare(logits, ybar, weight, reduction, marginal=marginal, means="ga")
     return ascend(partial_risks(logits, batch, base, transition), batch)
-
-
-class GALoss(LossModule, loss="ga"): ...

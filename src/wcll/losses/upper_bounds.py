@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from wcll.losses.arguments import Array, Labels, prepare
-from wcll.losses.modules import LossModule
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
@@ -98,9 +97,6 @@ def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-class LOGLoss(LossModule, loss="log"): ...
-
-
 @LOSSES.add("exp", title="EXP", paper=PAPER, equation="Section 4.3", several=True, gradient=_exp_gradient)
 def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Exponential upper bound of the absolute error: the classes that are left should have all probability.
@@ -148,6 +144,3 @@ def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     batch = prepare(logits, ybar, weight, reduction)
     per_sample = _scale(logits, batch.targets) * torch.exp(-_remaining(logits, batch.targets).exp())
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
-
-
-class EXPLoss(LossModule, loss="exp"): ...

@@ -9,7 +9,6 @@ from torch import Tensor
 from wcll.checks import InputError, choice
 from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
 from wcll.losses.base_losses import Base, base_gradient, base_loss
-from wcll.losses.modules import LossModule
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, apply_reduction
 
@@ -155,6 +154,3 @@ def wcll(
     found = factors(logits, batch.targets, needed(batch.weight, "wcll"), shares, reading)
     per_sample = (found * base_loss(base)(logits)).sum(-1)
     return per_sample.sum(-1) if reading == "algorithm1" else apply_reduction(per_sample, reduction)
-
-
-class WCLLLoss(LossModule, loss="wcll"): ...
