@@ -38,15 +38,15 @@ from wcll.paper.part import Part
 from wcll.paper.published import RIVALS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.paper.result_files import read_part
-from wcll.report.bound_figures import figure_name, trend_figure
 from wcll.report.bound_results import COUNTEREXAMPLE, TRENDS, read_bounds
 from wcll.report.cells import Cell, compared
+from wcll.report.figures import loglog_figure
 from wcll.report.render import bold, render
 from wcll.suites import load_suite
 from wcll.theory import Problem, corrected_lemma, corrected_theorem, lemma1, norm_seen_later
 from wcll.theory.bounds import Bound
 from wcll.theory.counterexample import literal_deviation
-from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, World
+from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, Trend, World
 
 ROOT = Path(__file__).parents[1]
 
@@ -141,6 +141,24 @@ def bounds_pages() -> dict[Path, str]:
         ROOT / "docs" / "figures" / figure_name(trend.labels, trend.kind): trend_figure(trend) for trend in trends
     }
     return {ROOT / "docs" / "bounds.md": page, **figures}
+
+
+def trend_figure(trend: Trend) -> str:
+    """What was measured (mean, and 5 to 95 % of draws) and the bounds, over N, as an SVG file."""
+    points = trend.points
+    lines = {
+        "measured": [point.mean for point in points],
+        "as printed": [point.printed for point in points],
+        "corrected": [point.corrected for point in points],
+    }
+    title = f"{KIND_TITLES[trend.kind]}, {trend.labels} labels"
+    band = [point.low for point in points], [point.high for point in points]
+    return loglog_figure(title[0].upper() + title[1:], [point.n for point in points], lines, band)
+
+
+def figure_name(labels: str, kind: str) -> str:
+    """Return the name of the file for the figure of these labels and this kind of model."""
+    return f"bounds-{kind}-{labels}.svg"
 
 
 def norms_beforehand(column: dict[str, Any]) -> Bound:

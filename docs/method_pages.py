@@ -24,7 +24,7 @@ import torch
 from plots import Panel, figure
 from tables import table
 
-from wcll.cli.methods import markdown, method_rows
+from wcll.cli.methods import COLUMNS, cell, method_rows
 from wcll.labels.transition import uniform_transition
 from wcll.losses import LOSSES, Context, LossSpec
 from wcll.paper.published import show_name
@@ -323,6 +323,13 @@ def published(paper: str) -> str:
     return said[1] if said else "-"
 
 
+def markdown(rows: list[dict[str, Any]], columns: Sequence[str]) -> str:
+    """The table of ``wcll methods`` as Markdown."""
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(cell(row, column) for column in columns) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
 def index(*, linked: bool = True) -> str:
     """The table of all losses; ``linked``, where their pages are beside it, with links to them."""
     rows = [{**row, "published": published(row["paper"])} for row in method_rows()]
@@ -337,7 +344,7 @@ def index(*, linked: bool = True) -> str:
         "`wcll methods --json` has every field, the page of a loss in the site its formula and paper, and "
         "[which method when](guide/which-method.md) says what to take.",
         "",
-        markdown(rows, INDEX_COLUMNS) if linked else markdown(rows),
+        markdown(rows, INDEX_COLUMNS if linked else COLUMNS),
         *(["```{toctree}", ":hidden:", "", *pages, "```", ""] if linked else []),
     ]
     return "\n".join(lines)

@@ -41,7 +41,7 @@ READ = ("suite", "labels", "file", "transition", "data", "folder", "model", "che
 #: What makes a command valid, and quick; names end as their values must.
 VALID = {
     "demo": ["--out", "page.html", "--trials", "1"],
-    "simulate": ["y.npy", "--out", "ybar.csv", "--force", "--minority", "1", "--p", "2"],
+    "simulate": ["y.npy", "--out", "ybar.csv", "--force"],
     "run": ["tiny.toml"],
     "report": ["tiny.toml"],
     "paper report": ["--results", "results"],

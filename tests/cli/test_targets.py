@@ -29,7 +29,6 @@ COMMANDS = {
     "simulate": (["simulate", "y.npy", "--out"], ".csv"),
     "report": (["report", "one.toml", "--store", "s.sqlite", "--out"], ".html"),
     "results export": (["results", "export", "--store", "s.sqlite"], ".json"),
-    "bound": (["bound", "--plot"], ".svg"),
     "bound simulate": (["bound", "simulate", "--draws", "2", "--out"], ".json"),
     "bound counterexample": (["bound", "counterexample", "--draws", "1", "--out"], ".json"),
     "demo": (["demo", "--out"], ".html"),
@@ -179,19 +178,6 @@ def test_every_file_of_an_export_in_parts_is_new(place, capsys):
     assert run([*words, "--force"]) == 0
     assert (place / "rows-2.json").read_text() != "mine"
     assert not (place / "rows.json").exists()
-
-
-def test_every_figure_is_new(place, capsys):
-    (place / "plots").mkdir()
-    words = ["bound", "simulate", "--draws", "2", "--plot", "plots"]
-    assert run(words) == 0
-    last = max((place / "plots").iterdir())
-    for path in {*(place / "plots").iterdir()} - {last}:
-        path.unlink()
-    last.write_text("mine")
-    assert f"{last.name}, which exists; add --force" in refused(words, place, capsys)
-    assert run([*words, "--force"]) == 0
-    assert last.read_text() != "mine"
 
 
 @pytest.mark.skipif(not RESULTS.exists(), reason="the result files are not beside the package")

@@ -77,7 +77,7 @@ def _no_network(monkeypatch):
 
 
 def test_label_studio(studio):
-    found = read_export(studio, None)
+    found = read_export(studio)
     when, offered = "2024-05-31T10:00:00.500000+00:00", ("cat", "dog", "elk")
     assert found.labels == [
         Label("7", "cat", "1", offered, when),
@@ -89,7 +89,7 @@ def test_label_studio(studio):
 
 
 def test_prodigy(prodigy):
-    found = read_export(prodigy, None)
+    found = read_export(prodigy)
     assert found.labels == [
         Label("a", "cat", "x", (), "2024-05-31T10:00:00+00:00"),
         Label("a", "", "x", (), "2024-05-31T10:00:01+00:00", "dog"),
@@ -145,10 +145,10 @@ def test_several_controls_must_be_told_apart(studio):
     tasks = [{**STUDIO[1], "annotations": [annotation(choices(["dog"]), choices(["good"], "quality"))]}]
     studio.write_text(json.dumps(tasks))
     with pytest.raises(InputError, match="--control: expected one of not, quality, got none"):
-        read_export(studio, None)
-    assert [label.not_label for label in read_export(studio, None, control="quality").labels] == ["good"]
+        read_export(studio)
+    assert [label.not_label for label in read_export(studio, control="quality").labels] == ["good"]
     with pytest.raises(InputError, match="--control: expected one of not, quality, got 'nt'"):
-        read_export(studio, None, control="nt")
+        read_export(studio, control="nt")
 
 
 @pytest.mark.parametrize(

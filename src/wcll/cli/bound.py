@@ -15,16 +15,14 @@ import typer
 from wcll.atomic import check_output
 from wcll.checks import InputError, positive
 from wcll.cli.data import DataOption
-from wcll.cli.messages import tell
 from wcll.cli.output import ForceOption, console, grid, progress_bar, write_file
-from wcll.cli.suites import SEEDS, suite_file
+from wcll.cli.suites import SEEDS
 from wcll.datasets import load_dataset
-from wcll.report.bound_figures import figure_name, lemma_figure, trend_figure
 from wcll.results.provenance import provenance
 from wcll.suites import load_suite
 from wcll.theory import counterexample as orthogonal
 from wcll.theory import simulation
-from wcll.theory.cases import Case, eq6_shares, own_case, suite_cases
+from wcll.theory.cases import Case, own_case, suite_cases
 
 app = typer.Typer(help="The paper's bounds: every term, and what is measured beside them.", rich_markup_mode=None)
 
@@ -32,16 +30,7 @@ MOST = 10**12  #: labels that anybody may ask about
 NORM = "The largest norm of a class's weights (default: 1; for a suite, that of a trained model)."
 LAYERS = "For networks instead of linear models: a layer's Frobenius norm; may come again."
 SUITE = "Take classes, sizes and samples from the columns of a suite instead."
-BESIDE_SUITE = {
-    "--suite",
-    "--data",
-    "--norm",
-    "--delta",
-    "--gap",
-    "--plot",
-    "--force",
-    "--json",
-}  #: a suite has the others itself
+BESIDE_SUITE = {"--suite", "--data", "--norm", "--delta", "--gap", "--json"}  #: a suite has the others itself
 
 
 @app.callback(invoke_without_command=True)
@@ -50,16 +39,13 @@ def bound(  # noqa: PLR0913 - one argument an option
     suite: Annotated[str | None, typer.Option(help=SUITE)] = None,
     data: DataOption = None,
     classes: Annotated[int, typer.Option(help="K.", min=2, max=10**6)] = 10,
-    p: Annotated[float, typer.Option("-p", "--p", help="Majority to minority ratio of Eq. 6.")] = 2.0,
-    minority: Annotated[list[int] | None, typer.Option(help="A rare class (default: 0); may come again.")] = None,
+    p: Annotated[float, typer.Option("-p", "--p", help="How many times rarer the first class is (Eq. 6).")] = 2.0,
     n: Annotated[int, typer.Option(help="Complementary labels.", min=1, max=MOST)] = 19_000,
     norm: Annotated[float | None, typer.Option(help=NORM)] = None,
     radius: Annotated[float, typer.Option(help="The largest norm of a sample.")] = 1.0,
     layer_norm: Annotated[list[float] | None, typer.Option(help=LAYERS)] = None,
     delta: Annotated[float, typer.Option(help="The probability with which a bound may fail.")] = 0.05,
     gap: Annotated[float | None, typer.Option(help="Also say how many labels bring each bound down to this.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="An .svg figure of Lemma 1 over N (of the first column).")] = None,
-    force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Print Lemma 1 and Theorem 1 for cross-entropy, as printed and corrected, term by term."""
@@ -67,7 +53,8 @@ def bound(  # noqa: PLR0913 - one argument an option
     if context.invoked_subcommand is not None:
         _refuse(given, "no command beside it", context.invoked_subcommand)
         return
-    _check(gap, plot, force, suite)
+    if gap is not None:
+        positive("--gap", gap)
     if suite is not None:
         unused = [name for name in given if name not in BESIDE_SUITE]
         _refuse(unused, "none beside --suite, which has its own", "a value")
@@ -75,7 +62,7 @@ def bound(  # noqa: PLR0913 - one argument an option
     else:
         if not 1e-6 <= p <= 1e6:
             raise InputError("--p", "a ratio from 1e-06 to 1e+06", p)
-        shares = eq6_shares(classes, p, minority or [0])
+        shares = [1.0, *[p] * (classes - 1)]
         cases = [own_case(shares, n, norm=norm, layer_norms=layer_norm or [], radius=radius, delta=delta)]
     if gap is not None:
         for case in cases:  # what cannot be said is found out before anything is
@@ -85,9 +72,6 @@ def bound(  # noqa: PLR0913 - one argument an option
     else:
         for case in cases:
             _print(case, gap)
-    if plot is not None:
-        write_file(plot, lemma_figure(cases[0].title, cases[0].problem), "--plot")
-        tell(f"figure: {plot}")
 
 
 @app.command("simulate")
@@ -95,18 +79,12 @@ def simulate(
     draws: Annotated[int, typer.Option(help="Draws of N samples, at each N.", min=2, max=10**9)] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the distribution and of all draws.", min=0, max=SEEDS)] = 0,
     out: Annotated[Path | None, typer.Option(help="Also write everything to this .json file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Also write figures over N to this folder.")] = None,
     force: ForceOption = False,
 ) -> None:
     """Measure deviations on a known distribution over three decades of N, and compare them with the bounds."""
     wanted, trends = list(product(simulation.LABELS, simulation.KINDS)), []
     if out is not None:
         check_output(out, "--out", force=force)
-    if plot is not None:
-        if not plot.is_dir():
-            raise InputError("--plot", "a folder", f"{plot}, which is none")
-        for labels, kind in wanted:
-            check_output(plot / figure_name(labels, kind), "--plot", force=force)
     torch.set_num_threads(1)
     with progress_bar("measuring") as progress:
         for i, (labels, kind) in enumerate(wanted):
@@ -114,8 +92,6 @@ def simulate(
             progress(i + 1, len(wanted))
     for trend in trends:
         _print_trend(trend)
-        if plot is not None:
-            write_file(plot / figure_name(trend.labels, trend.kind), trend_figure(trend), "--plot")
     if out is not None:
         _write(out, f"simulate --draws {draws} --seed {seed}", "trends", [trend.to_dict() for trend in trends])
 
@@ -154,16 +130,6 @@ def _refuse(given: Sequence[str], expected: str, got: str) -> None:
     """Options that would have no effect."""
     if given:
         raise InputError(given[0], expected, got)
-
-
-def _check(gap: float | None, plot: Path | None, force: bool, suite: str | None) -> None:
-    """What can be wrong with them, before anything is computed or printed."""
-    if gap is not None:
-        positive("--gap", gap)
-    if plot is not None:
-        if plot.suffix != ".svg":
-            raise InputError("--plot", "an .svg file", plot.name)
-        check_output(plot, "--plot", None if suite is None else suite_file(suite), force=force)
 
 
 def _print(case: Case, gap: float | None) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from wcll.atomic import check_output
 from wcll.cli.output import ForceOption, console, progress_bar, write_file
-from wcll.cli.suites import SEEDS, print_table
+from wcll.cli.suites import print_table
 from wcll.datasets import load_dataset
 from wcll.report.demo_page import Example, demo_page
 from wcll.report.finding import finding
@@ -30,19 +30,18 @@ EXAMPLES = 12  #: training images that the page shows
 
 def demo(
     trials: Annotated[int, typer.Option(help="Draws of data, labels and initial weights.", min=1, max=MOST_RUNS)] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the first trial; the others follow.", min=0, max=SEEDS)] = 0,
     out: Annotated[Path, typer.Option(help="The HTML report.")] = PAGE,
     force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
 ) -> None:
     """Compare the default and the paper's methods on real digits with two rare classes, and write a report."""
     check_output(out, "--out", force=force, page_of="wcll demo" if out == PAGE else "")
-    suite, seeds, start = load_suite(SUITE), range(seed, seed + trials), time.perf_counter()
+    suite, seeds, start = load_suite(SUITE), range(trials), time.perf_counter()
     with progress_bar("training") as progress:
         rows = run(suite, store=None, trials=seeds, device="cpu", progress=progress)
     seconds = time.perf_counter() - start
-    examples = _examples(next(suite.all_trials([seed])))
-    write_file(out, demo_page(suite, rows, seeds, f"wcll demo --trials {trials} --seed {seed}", examples))
+    examples = _examples(next(suite.all_trials([0])))
+    write_file(out, demo_page(suite, rows, seeds, f"wcll demo --trials {trials}", examples))
     table = build_table(suite, suite.tables[0], rows, seeds)
     if as_json:
         made = {"seeds": list(seeds), **next(iter(rows.values())).provenance, "seconds": seconds}

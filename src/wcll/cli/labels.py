@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -24,7 +24,6 @@ from wcll.report.label_sections import Section, sections
 
 app = typer.Typer(help="Complementary labels in a file: their health, and where they come from.", rich_markup_mode=None)
 
-Tool = Literal["label-studio", "prodigy"]
 LABELS = "Column with a label, a class that the sample is NOT; may come again."
 
 
@@ -71,9 +70,6 @@ def describe(
 def import_labels(
     file: Annotated[Path, typer.Argument(help="Label Studio's JSON export, or Prodigy's JSON lines.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The table that labels go to, .csv or .parquet.")],
-    tool: Annotated[
-        Tool | None, typer.Option("--from", help="What the file is an export of (default: as it looks).")
-    ] = None,
     item: Annotated[str | None, typer.Option(help="Field of a task that names its item (default: its id).")] = None,
     control: Annotated[
         str | None, typer.Option(help="Label Studio's control that asks what the item is NOT, if there are several.")
@@ -87,7 +83,7 @@ def import_labels(
     check_output(out, "--out", file, force=force)
     if out.suffix not in (".csv", ".parquet"):
         raise InputError("--out", "a .csv or .parquet file", out.name)
-    found = read_export(file, tool, item=item, control=control)
+    found = read_export(file, item=item, control=control)
     labels = kept_labels(found.labels, true_labels)
     if not labels:
         got = f"none ({len(found.labels)} true ones)" if found.labels else "none"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -36,28 +35,19 @@ def method_rows() -> list[dict[str, Any]]:
     ]
 
 
-def markdown(rows: list[dict[str, Any]], columns: Sequence[str] = COLUMNS) -> str:
-    """The table as Markdown, for the documentation."""
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(_cell(row, column) for column in columns) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
 def methods(
     as_json: Annotated[bool, typer.Option("--json", help="Print the registry as JSON.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
 ) -> None:
     """List the losses: what each needs, whether it takes several labels a sample, and its paper."""
     rows = method_rows()
     if as_json:
         print(json.dumps(rows, indent=2))
-    elif as_markdown:
-        print(markdown(rows), end="")
     else:
         _print_table(rows)
 
 
-def _cell(row: dict[str, Any], column: str) -> str:
+def cell(row: dict[str, Any], column: str) -> str:
+    """One entry of the table, as text."""
     value = row[column]
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -67,7 +57,7 @@ def _cell(row: dict[str, Any], column: str) -> str:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    table = grid(COLUMNS, ([_cell(row, column) for column in COLUMNS] for row in rows))
+    table = grid(COLUMNS, ([cell(row, column) for column in COLUMNS] for row in rows))
     for column in table.columns:
         column.no_wrap = column.header in ("name", "several", "link")
     console().print(table)

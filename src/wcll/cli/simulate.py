@@ -12,18 +12,15 @@ import typer
 from numpy.typing import NDArray
 
 from wcll.atomic import check_output, replacing
-from wcll.checks import InputError, IntArray, choice
+from wcll.checks import InputError, IntArray
 from wcll.cli.files import load_npy, read_labels
 from wcll.cli.output import ForceOption, console, grid
 from wcll.labels import (
     TRANSITIONS,
     LabelSummary,
     describe_labels,
-    imbalance_counts,
     make_complementary,
-    make_imbalance,
     make_transition,
-    noisy_transition,
 )
 from wcll.memory import check_memory
 from wcll.results.csv_lines import csv_line
@@ -34,28 +31,21 @@ SEEDS = 2**63 - 1  #: the largest seed
 
 @dataclass(frozen=True)
 class Simulation:
-    """Complementary labels for some of the samples of a file."""
+    """Complementary labels for the samples of a file."""
 
     classes: NDArray[Any]  # names, sorted; their position is the class index
-    kept: IntArray  # which samples of the file
     ybar: NDArray[Any]  # class indices, or a mask
     summary: LabelSummary
 
 
-def simulate(  # noqa: PLR0913  (a command's options)
+def simulate(
     labels: Annotated[Path, typer.Argument(help="Ordinary labels: a .npy array, or a .csv file with a header.")],
     out: Annotated[Path, typer.Option(help="Where the labels go: .csv or .npz (index, ybar, classes).")],
     column: Annotated[str | None, typer.Option(help="Column of the .csv file.")] = None,
     transition: Annotated[
         str, typer.Option(help=f"{', '.join(TRANSITIONS)}, or a .npy file with Q[y, ybar].")
     ] = "uniform",
-    noise: Annotated[float, typer.Option(help="Share of the labels that wrongly name the true class.")] = 0.0,
     n_labels: Annotated[str, typer.Option(help="Labels a sample: a number, or 'random'.")] = "1",
-    minority: Annotated[str | None, typer.Option(help="Minority classes, comma-separated: subsample first.")] = None,
-    p: Annotated[float | None, typer.Option("--p", help="Majority to minority ratio (Eq. 6).")] = None,
-    n_majority: Annotated[
-        int | None, typer.Option(help="Samples of a majority class (default: all).", min=1, max=10**12)
-    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all draws.", min=0, max=SEEDS)] = 0,
     force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
@@ -64,22 +54,12 @@ def simulate(  # noqa: PLR0913  (a command's options)
     check_output(out, "--out", labels, Path(transition) if transition.endswith(".npy") else None, force=force)
     if out.suffix not in (".csv", ".npz"):
         raise InputError("--out", "a .csv or .npz file", out.name)
-    if (minority is None) != (p is None):
-        raise InputError("--p", "--minority and --p together", "only one of them")
-    if n_majority is not None and minority is None:
-        raise InputError("--n-majority", "--minority and --p beside it", "neither")
-    if not 0 <= noise < 1:
-        raise InputError("--noise", "a share from 0 to below 1", noise)
     classes, y = _classes(labels, column, n_labels)
-    kept = np.arange(len(y))
-    if minority is not None and p is not None:
-        kept = _subsample(y, classes, minority, p, n_majority, seed)
-    ybar, summary = _draw(y[kept], transition, noise, n_labels, seed)
-    simulation = Simulation(classes, kept, ybar, summary)
+    simulation = Simulation(classes, *_draw(y, transition, n_labels, seed))
     with replacing(out, "--out") as draft:
         _write(draft, out.suffix, simulation)
     if as_json:
-        print(json.dumps({"classes": classes.tolist(), **summary.to_dict()}, indent=2))
+        print(json.dumps({"classes": classes.tolist(), **simulation.summary.to_dict()}, indent=2))
     else:
         _print(simulation, out)
 
@@ -99,33 +79,10 @@ def _classes(path: Path, column: str | None, n_labels: str) -> tuple[NDArray[Any
     return classes, y
 
 
-def _subsample(
-    y: IntArray, classes: NDArray[Any], minority: str, p: float, n_majority: int | None, seed: int
-) -> IntArray:
-    """Samples that follow Eq. 6; without ``n_majority`` as many as the classes allow."""
-    names = [str(name) for name in classes]
-    rare = [names.index(choice("--minority", name.strip(), names)) for name in minority.split(",")]
-    have = np.bincount(y)
-    share = np.ones(len(have))
-    if not 1e-12 <= p <= 1e12:
-        raise InputError("--p", "a ratio from 1e-12 to 1e+12", p)
-    share[rare] = 1 / p
-    most = n_majority or int((have / share).min())
-    counts = imbalance_counts(n_majority=most, n_classes=len(have), minority=rare, p=p)
-    if n_majority is None:
-        counts = np.minimum(counts, have)  # rounding may ask for one sample more than there is
-    if not counts.all():
-        gone = f"{p:g}, which leaves none of {names[counts.argmin()]}"
-        raise InputError("--p", "one that leaves samples of every class", gone)
-    return make_imbalance(y, counts, random_state=seed)
-
-
-def _draw(y: IntArray, transition: str, noise: float, n_labels: str, seed: int) -> tuple[NDArray[Any], LabelSummary]:
+def _draw(y: IntArray, transition: str, n_labels: str, seed: int) -> tuple[NDArray[Any], LabelSummary]:
     """Complementary labels of some samples, and what they tell."""
     kind = load_npy(Path(transition)) if transition.endswith(".npy") else transition
     matrix = make_transition(kind, np.bincount(y), random_state=seed)
-    if noise:
-        matrix = noisy_transition(matrix, rate=noise)
     number = int(n_labels) if n_labels.isdecimal() and len(n_labels) < 10 else n_labels
     ybar = make_complementary(y, matrix, n_labels=number, random_state=seed)
     known = matrix if np.linalg.cond(matrix) < 1e12 and ybar.ndim == 1 else None
@@ -135,7 +92,7 @@ def _draw(y: IntArray, transition: str, noise: float, n_labels: str, seed: int) 
 def _write(path: Path, suffix: str, simulation: Simulation) -> None:
     if suffix == ".npz":
         with path.open("wb") as file:
-            np.savez(file, index=simulation.kept, ybar=simulation.ybar, classes=simulation.classes)
+            np.savez(file, index=np.arange(len(simulation.ybar)), ybar=simulation.ybar, classes=simulation.classes)
         return
     names = simulation.classes
     if simulation.ybar.ndim == 1:
@@ -144,7 +101,7 @@ def _write(path: Path, suffix: str, simulation: Simulation) -> None:
         cells = [";".join(map(str, names[row])) for row in simulation.ybar]
     with path.open("w", newline="", encoding="utf-8") as text:
         text.write(csv_line(["index", "ybar"]))
-        text.writelines(map(csv_line, zip(simulation.kept.tolist(), cells, strict=True)))
+        text.writelines(map(csv_line, enumerate(cells)))
 
 
 def _print(simulation: Simulation, out: Path) -> None:

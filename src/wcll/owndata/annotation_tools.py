@@ -44,15 +44,13 @@ class Imported:
     skipped: Counter[str] = field(default_factory=Counter)
 
 
-def read_export(path: Path, tool: str | None, *, item: str | None = None, control: str | None = None) -> Imported:
-    """Labels of an export; without a ``tool`` its form says which it is of: a list of tasks, or a task a line."""
+def read_export(path: Path, *, item: str | None = None, control: str | None = None) -> Imported:
+    """Labels of an export: a list of tasks is Label Studio's, a task per line Prodigy's."""
     try:
         text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(str(path), "text in UTF-8", str(error)) from None
-    if tool is None:
-        tool = "label-studio" if text.lstrip().startswith("[") else "prodigy"
-    if tool == "prodigy":
+    if not text.lstrip().startswith("["):
         if control is not None:
             raise InputError("--control", "none for Prodigy, which has no such names", repr(control))
         return _prodigy(path, text, item)

@@ -12,7 +12,6 @@ import torch
 
 from wcll.checks import InputError
 from wcll.datasets.base import Dataset
-from wcll.labels.imbalance import minority_classes
 from wcll.memory import check_memory
 from wcll.running.containers import Task
 from wcll.running.memory import need_of
@@ -49,16 +48,6 @@ class Case:
             for one in self.bounds
         ]
         return {"title": self.title, "note": self.note, "problem": asdict(self.problem), "bounds": bounds}
-
-
-def eq6_shares(classes: int, p: float, minority: Sequence[int]) -> list[float]:
-    """The class shares of Eq. 6, not rounded to samples.
-
-    >>> eq6_shares(3, 2.0, [0])
-    [1.0, 2.0, 2.0]
-    """
-    rare = set(minority_classes(minority, classes).tolist())
-    return [1.0 if k in rare else p for k in range(classes)]
 
 
 def own_case(
