@@ -3,12 +3,12 @@
     python docs/generate.py        (make pages)
 
 The demonstration's figures are those of ``docs/demo.json``, which ``wcll demo --json > docs/demo.json`` makes; the
-paper's come from ``results/paper``, which ``wcll paper all`` and ``wcll paper search`` make with ``--results``.
+paper's come from ``results/paper``, which ``wcll paper run all search`` makes with ``--results``.
 Those of the bounds come from ``results/bounds*.json``: ``wcll bound simulate --force --out results/bounds.json``,
 ``wcll bound counterexample --force --out results/bounds-counterexample.json`` and
 ``wcll bound --suite table2 --json > results/bounds-table2.json``.
 
-Those beyond the paper come from ``results/beyond``, which ``wcll paper beyond`` makes with ``--results``; of real
+Those beyond the paper come from ``results/beyond``, which ``wcll paper run beyond`` makes with ``--results``; of real
 labels from ``results/beyond/acl-strong.json``: ``python benchmarks/annotators.py keep STORE acl-strong``.
 
 What runners cost, and what more runs and rows would take, comes from ``benchmarks/results`` (``docs/cost_model.py``).

@@ -86,7 +86,7 @@ def test_the_paper_says_what_is_missing(monkeypatch, capsys):
     """Of runs that are damaged, or were removed meanwhile, no number can be made."""
     monkeypatch.setattr("wcll.cli.paper.train_missing", lambda *given: {"k": None})
     for command in (["table2"], ["search"]):
-        assert run(["paper", *command, "--trials", "1", "--store", "new.sqlite"]) == 2
+        assert run(["paper", "run", *command, "--trials", "1", "--store", "new.sqlite"]) == 2
         error = capsys.readouterr().err
         assert "missing" in error
         assert error.count("\n") == 1

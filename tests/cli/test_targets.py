@@ -120,7 +120,7 @@ def test_results_of_the_paper_are_not_written_into_a_model(part, folder, place, 
     monkeypatch.setattr("wcll.cli.paper.load_suite", lambda name: pytest.fail("runs are prepared"))
     (place / "m.unfinished").mkdir()
     (place / "m.unfinished" / "state.safetensors").touch()
-    line = refused(["paper", part, "--store", "new.sqlite", "--results", folder], place, capsys)
+    line = refused(["paper", "run", part, "--store", "new.sqlite", "--results", folder], place, capsys)
     assert "--results: expected a file outside of models" in line
 
 

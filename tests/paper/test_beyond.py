@@ -160,7 +160,7 @@ def test_without_data_nothing_is_begun(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("WCLL_DATA", raising=False)
-    assert run(["paper", "beyond", "--results", "r"]) == 2
+    assert run(["paper", "run", "beyond", "--results", "r"]) == 2
     error = capsys.readouterr().err
     assert "cifar10" in error
     assert len(error.splitlines()) == 1

@@ -110,7 +110,18 @@ def short(monkeypatch):
 
 def images(tmp_path, data, *options):
     return run(
-        ["paper", "images", "--data", str(data), "--results", str(tmp_path / "results"), "--processes", "1", *options]
+        [
+            "paper",
+            "run",
+            "images",
+            "--data",
+            str(data),
+            "--results",
+            str(tmp_path / "results"),
+            "--processes",
+            "1",
+            *options,
+        ]
     )
 
 
@@ -132,7 +143,7 @@ def test_results_grow_and_what_they_have_is_not_run_again(short, tmp_path, data,
     assert images(tmp_path, data, "--trials", "2", *fresh) == 0
     assert "runs" not in capsys.readouterr().err
     made = json.loads((tmp_path / "results" / "table2-cifar10.json").read_text())["made"]
-    assert made["command"] == "wcll paper images --trials 2"
+    assert made["command"] == "wcll paper run images --trials 2"
     assert made["data"] == ["cifar10 (not the official file)"]
 
 
@@ -162,7 +173,7 @@ def test_out_of_time_leaves_what_is_finished(short, tmp_path, data, capsys, monk
     assert shown.err.count("out of time: the same command goes on from here") == 5
     assert "(0 of 1)" in shown.out  # the fair protocol needs both rates
     whole = tmp_path / "whole"
-    assert run(["paper", "images", "--data", str(data), "--results", str(whole), *store]) == 0
+    assert run(["paper", "run", "images", "--data", str(data), "--results", str(whole), *store]) == 0
     for name in (FACTORS, "table2-cifar10", "table3-cifar10"):
         grew, once = (json.loads((folder / f"{name}.json").read_text()) for folder in (tmp_path / "results", whole))
         assert grew["runs"] == once["runs"]
@@ -173,7 +184,7 @@ def test_a_part_of_the_results_is_read_only_where_it_will_do(tmp_path, data):
     suite = tiny("table3-cifar10")
     rows = run_suite(suite, [0], load=partial(load_dataset, data=data))
     half = {key: rows[key] for key in list(rows)[:3]}
-    part = grown(None, suite, half, "wcll paper images")
+    part = grown(None, suite, half, "wcll paper run images")
     assert grown(part, suite, half, "") is part
     assert grown(None, suite, {}, "") is None
     path = tmp_path / "table3-cifar10.json"
@@ -186,7 +197,7 @@ def test_a_part_of_the_results_is_read_only_where_it_will_do(tmp_path, data):
     other = dataclasses.replace(suite, settings={**suite.settings, "epochs": 3})
     with pytest.raises(InputError, match="those of another version"):
         Growing([other], tmp_path)
-    more = grown(part, suite, rows, "wcll paper images")
+    more = grown(part, suite, rows, "wcll paper run images")
     assert isinstance(more, Part)
     assert more.made["seconds"] == pytest.approx(sum(row.provenance["seconds"] for row in rows.values()), abs=0.2)
 
@@ -194,12 +205,12 @@ def test_a_part_of_the_results_is_read_only_where_it_will_do(tmp_path, data):
 def test_a_try_with_fewer_epochs_leaves_no_result_file(short, tmp_path, data, capsys):
     options = ["--only", "cifar10", "--trials", "1", "--epochs", "1", "--data", str(data)]
     options += ["--store", str(tmp_path / "s.sqlite"), "--processes", "1"]
-    assert run(["paper", "table3", *options]) == 0
+    assert run(["paper", "run", "table3", *options]) == 0
     assert "51.0 / " in capsys.readouterr().out  # the printed number
-    assert run(["paper", "table3", *options, "--results", str(tmp_path / "r")]) == 2
+    assert run(["paper", "run", "table3", *options, "--results", str(tmp_path / "r")]) == 2
     assert "--epochs: expected none with --results, got 1" in capsys.readouterr().err
     assert not (tmp_path / "r").exists()
-    assert run(["paper", "table3", "--only", "cifar100"]) == 2
+    assert run(["paper", "run", "table3", "--only", "cifar100"]) == 2
     assert "--only: expected one of 'cifar10', 'mnist'" in capsys.readouterr().err
 
 

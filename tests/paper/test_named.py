@@ -54,10 +54,10 @@ def test_the_command_writes_one_protocol_after_the_other(tmp_path, capsys, monke
     monkeypatch.setattr("wcll.cli.paper.named_suite", small)
     monkeypatch.setattr("wcll.cli.paper.NAMED", {name: NAMED[name] for name in names})
     options = ["--trials", "2", "--store", str(tmp_path / "s.sqlite"), "--processes", "1", "--results", str(tmp_path)]
-    assert run(["paper", "protocols", *options]) == 0
+    assert run(["paper", "run", "protocols", *options]) == 0
     for name in names:
         part = read_part(tmp_path / f"{name}.json", small(name))
         assert len(part.cell("paper", "wcll", part.columns[0], "minority_recall").values) == 2
-        assert part.made["command"] == "wcll paper protocols --trials 2"
-    assert run(["paper", "protocols", *options]) == 0
+        assert part.made["command"] == "wcll paper run protocols --trials 2"
+    assert run(["paper", "run", "protocols", *options]) == 0
     assert capsys.readouterr().err.count("nothing is left to do") == 2

@@ -173,11 +173,11 @@ def test_result_files_are_written_as_they_were(name, tmp_path, found):
 
 
 def test_result_files_come_back(rows, tmp_path):
-    part = make_part(small(), 2, list(rows.values()), "wcll paper table2")
+    part = make_part(small(), 2, list(rows.values()), "wcll paper run table2")
     write_part(part, tmp_path / "table2.json")
     again = read_part(tmp_path / "table2.json", small())
     assert again.runs == part.runs
-    assert again.made["command"] == "wcll paper table2"
+    assert again.made["command"] == "wcll paper run table2"
     assert again.made["data"] == ["mnist (not the official file)"]
     assert again.tables == part.tables
     assert again.beside == part.beside
@@ -202,14 +202,14 @@ def test_runs_of_another_version_are_refused(changed, rows, tmp_path):
     new = old[value] if isinstance(value, slice) else {**old, **value}
     with pytest.raises(
         InputError,
-        match=r"table2.json: expected runs of the suite table2 as it is now, got those of another version; make them again with: wcll paper table2 --results",
+        match=r"table2.json: expected runs of the suite table2 as it is now, got those of another version; make them again with: wcll paper run table2 --results",
     ):
         read_part(tmp_path / "table2.json", dataclasses.replace(suite, **{part: new}))
 
 
 def test_rows_that_a_suite_got_since_are_named_and_left_out(rows, tmp_path):
     """Nothing of them was run: all else is as it was. A row of which some runs are there is another version."""
-    write_part(make_part(small(), 2, list(rows.values()), "wcll paper table2"), tmp_path / "table2.json")
+    write_part(make_part(small(), 2, list(rows.values()), "wcll paper run table2"), tmp_path / "table2.json")
     (new,) = [row for row in load_suite("table2").rows if row.title == "wcll, Algorithm 1"]
     grown = dataclasses.replace(small(), rows=(*small().rows, new))
     part = read_part(tmp_path / "table2.json", grown)
@@ -279,7 +279,9 @@ def test_a_small_cell_is_what_it_was(small_mnist, tmp_path, capsys, monkeypatch)
     """From files in MNIST's format through the command line to the text of the table, against stored runs."""
     monkeypatch.setattr("wcll.cli.paper.load_suite", small)
     options = ["--data", str(small_mnist), "--store", str(tmp_path / "s.sqlite"), "--processes", "1"]
-    assert run(["paper", "table2", "--only", "mnist", "--trials", "2", "--results", str(tmp_path), *options]) == 0
+    assert (
+        run(["paper", "run", "table2", "--only", "mnist", "--trials", "2", "--results", str(tmp_path), *options]) == 0
+    )
     shown = capsys.readouterr()
     assert "left" in shown.err
     print_part(read_part(STORED / "table2.json", small()))
@@ -287,28 +289,39 @@ def test_a_small_cell_is_what_it_was(small_mnist, tmp_path, capsys, monkeypatch)
     assert re.search(r"PC +66\.0 / \d+\.\d ± \d+\.\d° +69\.7 / ", shown.out)  # the paper's beside ours
     fresh = read_part(tmp_path / "table2.json", small())
     assert [run.key for run in fresh.runs.values()] == keys_of(small(), 2)
-    assert run(["paper", "table2", "--trials", "1", *options]) == 0
+    assert run(["paper", "run", "table2", "--trials", "1", *options]) == 0
     assert "nothing is left to do" in capsys.readouterr().err
 
 
 def test_figure_3_prints_the_imbalanced_class_and_keeps_curves(small_mnist, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("wcll.cli.paper.load_suite", small)
     options = ["--data", str(small_mnist), "--store", str(tmp_path / "s.sqlite"), "--processes", "1"]
-    assert run(["paper", "figure3", "--trials", "1", "--results", str(tmp_path), *options]) == 0
+    assert run(["paper", "run", "figure3", "--trials", "1", "--results", str(tmp_path), *options]) == 0
     assert "minority recall in percent" in capsys.readouterr().out
     curves = [one.recalls for one in read_part(tmp_path / "figure3.json", small("figure3")).runs.values()]
     assert {len(curve) for curve in curves} == {8}
 
 
+def test_several_names_are_one_plan(small_mnist, tmp_path, capsys, monkeypatch):
+    """Runs that table 2 and figure 3 share are counted once; what is named twice is run once."""
+    monkeypatch.setattr("wcll.cli.paper.load_suite", small)
+    options = ["--data", str(small_mnist), "--store", str(tmp_path / "s.sqlite"), "--processes", "1", "--trials", "1"]
+    counts = []
+    for names in (["table2"], ["figure3"], ["table2", "figure3", "table2"]):
+        assert run(["paper", "run", *names, "--only", "mnist", "--dry-run", *options]) == 0
+        counts.append(int(re.search(r"(\d+) runs, 0 of them", capsys.readouterr().out)[1]))
+    assert max(counts[:2]) <= counts[2] <= counts[0] + counts[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table8"], "table8"),
-        (["table6", "--only", "cifar10"], "--only: expected one of 'mnist', got 'cifar10'"),
-        (["table2", "--trials", "0"], "--trials"),
-        (["table2", "--results", "/dev/null/x"], "--results: expected a folder"),
-        (["table2", "--results", "new", "--data", "/no/such"], "/no/such"),
-        (["table2", "--data", "/no/such"], "/no/such"),
+        (["run", "table8"], "NAMES: expected one of 'table2'"),
+        (["run", "table6", "--only", "cifar10"], "--only: expected one of 'mnist', got 'cifar10'"),
+        (["run", "table2", "--trials", "0"], "--trials"),
+        (["run", "table2", "--results", "/dev/null/x"], "--results: expected a folder"),
+        (["run", "table2", "--results", "new", "--data", "/no/such"], "/no/such"),
+        (["run", "table2", "--data", "/no/such"], "/no/such"),
         (["report", "--results", "/no/such"], "--results: expected a folder of result files, got /no/such"),
         (["report", "--out", "x.pdf"], r"--out (ending): expected one of '.html', '.md', got '.pdf'"),
         (["report", "--out", "/no/such/x.html"], "--out: expected a folder that can be written"),
@@ -333,7 +346,7 @@ def test_files_that_happen_to_be_here_do_not_replace_suites(tmp_path, monkeypatc
 
 def test_all_is_all(capsys):
     assert tuple(COMMANDS) == SUITES
-    assert run(["paper", "all", "--trials", "1", "--dry-run", "--only", "cifar100"]) == 2  # heeds its options
+    assert run(["paper", "run", "all", "--trials", "1", "--dry-run", "--only", "cifar100"]) == 2  # heeds its options
     assert "--only: expected one of 'cifar10', 'mnist', 'tiny-imagenet'" in capsys.readouterr().err
 
 
@@ -501,7 +514,7 @@ def test_search_files_come_back_or_are_refused(found, tmp_path, monkeypatch):
     listed = searching.search_trials(found.search.base, found.search.trials)
     every = [SimpleNamespace(key=trial.key) for trial in listed]
     monkeypatch.setattr(searching, "search_trials", lambda base, trials: every)  # to list them takes seconds
-    searching.write_search(found.search, "wcll paper search", tmp_path / "search.json")
+    searching.write_search(found.search, "wcll paper run search", tmp_path / "search.json")
     assert searching.read_search(tmp_path / "search.json").figures == found.search.figures
     text = (tmp_path / "search.json").read_text()
     plain = json.loads(text)
@@ -529,9 +542,9 @@ def test_the_search_command(small_mnist, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(searching, "SIZES", (60,))
     monkeypatch.setattr(searching, "GENERATORS", {searching.INVERSE_SIZE: {"labels": "inverse-size"}})
     options = ["--trials", "1", "--data", str(small_mnist), "--store", str(tmp_path / "s.sqlite"), "--processes", "1"]
-    assert run(["paper", "search", "--dry-run", *options]) == 0
+    assert run(["paper", "run", "search", "--dry-run", *options]) == 0
     assert "48 runs" in capsys.readouterr().out
-    assert run(["paper", "search", "--only", "mnist", "--results", str(tmp_path / "new"), *options]) == 0
+    assert run(["paper", "run", "search", "--only", "mnist", "--results", str(tmp_path / "new"), *options]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 10
     found = searching.read_search(tmp_path / "new" / "search.json")
     assert found.trials == 1
@@ -606,7 +619,7 @@ def test_the_report_command(found, page, tmp_path, capsys, monkeypatch):
     figure = ElementTree.fromstring((tmp_path / "figures" / "figure3.svg").read_text())
     assert len(figure.findall(".//{*}polyline")) == 9 * 4
     assert run(["paper", "report", "--results", str(tmp_path), "--out", str(tmp_path / "x.md")]) == 2
-    assert "make it with: wcll paper table2 --results" in capsys.readouterr().err
+    assert "make it with: wcll paper run table2 --results" in capsys.readouterr().err
 
 
 @needs_browser

@@ -82,9 +82,9 @@ def test_all_is_without_it():
 def test_the_command_prints_and_keeps_three_figures(mammograms, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("wcll.cli.paper.load_suite", small)
     options = ["--data", str(mammograms), "--store", str(tmp_path / "s.sqlite"), "--processes", "1", "--trials", "1"]
-    assert run(["paper", "table7", "--dry-run", *options]) == 0
+    assert run(["paper", "run", "table7", "--dry-run", *options]) == 0
     assert re.search(r"6 runs, .* 6 left", capsys.readouterr().out)
-    assert run(["paper", "table7", "--results", str(tmp_path), *options]) == 0
+    assert run(["paper", "run", "table7", "--results", str(tmp_path), *options]) == 0
     shown = capsys.readouterr()
     assert "left" in shown.err
     assert re.search(r"method +total +benign +cancer\n", shown.out)

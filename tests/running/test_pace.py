@@ -145,7 +145,7 @@ def test_a_call_from_python_returns_what_is_finished(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["", "9x", "m", "-1m", "0s", "1e3", "nan", "9m9", "1_0", "9" * 400, "٩m"])
-@pytest.mark.parametrize("name", [["run", "small.toml"], ["paper", "table2"], ["paper", "search"]])
+@pytest.mark.parametrize("name", [["run", "small.toml"], ["paper", "run", "table2"], ["paper", "run", "search"]])
 def test_a_time_that_is_none_is_one_line(text, name, folder, capsys):
     assert run([*name, f"--max-time={text}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -156,7 +156,7 @@ def test_the_papers_commands_stop_in_time(folder, monkeypatch, capsys):
     """They have the same option, and none of them makes a part of what is unfinished."""
     monkeypatch.setattr("wcll.cli.paper.load_suite", lambda name: load_suite("small.toml"))
     Clock(monkeypatch)
-    assert run(["paper", "table2", "--max-time", "11s", "--processes", "1", "--results", "parts"]) == 3
+    assert run(["paper", "run", "table2", "--max-time", "11s", "--processes", "1", "--results", "parts"]) == 3
     assert "1 of 4 runs are in wcll-paper.sqlite, 3 are left" in capsys.readouterr().err
     assert not Path("parts").exists()
 
@@ -295,7 +295,7 @@ def images_of_digits(monkeypatch, *options):
     Path("small.toml").write_text(text.split("[[tables]]")[0] + tables)
     monkeypatch.setattr("wcll.cli.paper.load_suite", lambda name: load_suite("small.toml"))
     monkeypatch.setattr("wcll.cli.paper.IMAGES", ())
-    return run(["paper", "images", "--trials", "1", "--processes", "1", "--store", "s.sqlite", *options])
+    return run(["paper", "run", "images", "--trials", "1", "--processes", "1", "--store", "s.sqlite", *options])
 
 
 def test_the_queue_cuts_a_group_by_what_the_stage_before_took(folder, monkeypatch, capsys):

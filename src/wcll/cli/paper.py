@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -33,7 +34,6 @@ from wcll.cli.suites import (
 from wcll.datasets import DATASETS, data_folders
 from wcll.evaluation import METRICS
 from wcll.paper import search
-from wcll.paper.best import PROTOCOLS, with_auto
 from wcll.paper.beyond import BEYOND
 from wcll.paper.images import FACTORS, IMAGES, Growing, Stage, stages
 from wcll.paper.named import NAMED, named_suite
@@ -51,7 +51,8 @@ from wcll.suites.settings import LARGEST
 STORE = Path("wcll-paper.sqlite")
 RESULTS = Path("results/paper")
 PAGE = Path("wcll-paper.html")
-#: What can be run, and what it is; "all" is all of it on MNIST, but the search and the other protocols.
+ALL = "all"  #: the name of all suites but the slow one
+#: Suites that can be run, and what they are.
 SUITES = {
     "table2": "One imbalanced class.",
     "table3": "Two imbalanced classes.",
@@ -80,7 +81,6 @@ STAGE = 60.0  #: seconds that must be left for another stage to begin, which may
 USUAL = "mnist"  #: where --only is not given and it is among the data sets
 ONLY_HELP = "One data set, such as cifar10 (tables 2 to 4 without it: mnist, as networks for images take a GPU)."
 EPOCHS_HELP = "Fewer epochs than the paper's 100, for a try."
-PROTOCOL_HELP = "paper, or best: every table gets a row “auto”, the library's default, which is told nothing."
 STORE_HELP = "Where runs are kept; a stopped command goes on from there."
 PROCESSES_HELP = "Processes on this machine's CPU (default: one a core; one on a GPU)."
 
@@ -93,12 +93,6 @@ class Asked:
     only: str | None
     epochs: int | None
     folder: Path | None  #: of result files
-    protocol: str = PROTOCOLS[0]
-
-    @property
-    def best(self) -> bool:
-        """Whether tables have the row of the default, too."""
-        return self.protocol != PROTOCOLS[0]
 
     def suites(self, *some: Suite) -> list[Suite]:
         """Those that are about the data set that is asked for, with so many trials and epochs."""
@@ -107,74 +101,32 @@ class Asked:
             choice("--only", self.only, datasets)
         only = self.only or (USUAL if USUAL in datasets else None)
         settings = {} if self.epochs is None else {"epochs": self.epochs}
-        wanted = [
+        return [
             replace(suite, trials=self.trials or suite.trials, settings=suite.settings | settings)
             for suite in some
             if only in (None, suite.settings["dataset"])
         ]
-        return [with_auto(suite) for suite in wanted] if self.best else wanted
-
-    def file(self, suite: Suite) -> str:
-        """The name of its result file: those with one more row have names of their own, which no report reads."""
-        return f"{suite.name}-{self.protocol}.json" if self.best else f"{suite.name}.json"
 
     def command(self, name: str, suite: Suite | None = None) -> str:
         """The command that makes a result file."""
         about = f" --only {suite.settings['dataset']}" if suite is not None and suite.name != name else ""
-        protocol = f" --protocol {self.protocol}" if self.best else ""
-        return f"wcll paper {name}{about}{protocol}" + (f" --trials {self.trials}" if self.trials else "")
+        return f"wcll paper run {name}{about}" + (f" --trials {self.trials}" if self.trials else "")
 
 
-Action = Callable[[Asked, Work], None]
-
-
-def _command(action: Action, *, tables: bool = True) -> Callable[..., None]:
-    """A command that runs something: all of them have the same options, but only some are about tables."""
-
-    def command(  # noqa: PLR0913 - one argument an option
-        store: Annotated[Path, typer.Option(help=STORE_HELP)] = STORE,
-        data: DataOption = None,
-        trials: Trials = None,
-        epochs: Annotated[int | None, typer.Option(help=EPOCHS_HELP, min=1, max=LARGEST)] = None,
-        only: Annotated[str | None, typer.Option(help=ONLY_HELP)] = None,
-        protocol: Annotated[str, typer.Option(help=PROTOCOL_HELP)] = PROTOCOLS[0],
-        device: Device = "auto",
-        processes: Annotated[int | None, typer.Option(help=PROCESSES_HELP, min=1, max=MOST_WORKERS)] = None,
-        memory: Memory = None,
-        max_time: MaxTime = None,
-        results: Annotated[Path | None, typer.Option(help="Also write a result file of each part here.")] = None,
-        dry_run: DryRun = False,
-    ) -> None:
-        if choice("--protocol", protocol, PROTOCOLS) != PROTOCOLS[0] and not tables:
-            raise InputError("--protocol", f"{PROTOCOLS[0]!r} but for single tables and all", repr(protocol))
-        if results is not None:
-            _check_folder(results)
-            if epochs is not None:
-                raise InputError("--epochs", "none with --results", epochs, "result files are of the paper's epochs")
-        work = Work(store, data, workers(device, 1, processes, memory), dry_run, pace=Pace(end_of(max_time)))
-        action(Asked(trials, only, epochs, results, protocol), work)
-
-    return command
-
-
-def _run_suites(*parts: str) -> Action:
+def _run_suites(parts: Iterable[str], asked: Asked, work: Work) -> None:
     """Train what is missing of some parts at once, print each beside the paper, and write result files."""
-
-    def action(asked: Asked, work: Work) -> None:
-        names = [name for part in parts for name in PARTS.get(part, (part,))]
-        suites = asked.suites(*map(load_suite, names))
-        wanted = [trial for suite in suites for trial in suite.all_trials()]
-        title = suites[0].title if len(suites) == 1 else "The paper"
-        rows = _all_rows(title, wanted, work)
-        for suite in suites if rows else ():
-            name = suite.name.partition("-")[0]
-            keys = keys_of(suite, suite.trials)
-            part = make_part(suite, suite.trials, [rows[key] for key in keys], asked.command(name, suite))
-            print_part(part)
-            if asked.folder is not None:
-                write_part(part, asked.folder / asked.file(suite))
-
-    return action
+    names = [name for part in parts for name in PARTS.get(part, (part,))]
+    suites = asked.suites(*map(load_suite, names))
+    wanted = [trial for suite in suites for trial in suite.all_trials()]
+    title = suites[0].title if len(suites) == 1 else "The paper"
+    rows = _all_rows(title, wanted, work)
+    for suite in suites if rows else ():
+        name = suite.name.partition("-")[0]
+        keys = keys_of(suite, suite.trials)
+        part = make_part(suite, suite.trials, [rows[key] for key in keys], asked.command(name, suite))
+        print_part(part)
+        if asked.folder is not None:
+            write_part(part, asked.folder / f"{suite.name}.json")
 
 
 def _run_images(asked: Asked, work: Work) -> None:
@@ -256,28 +208,65 @@ def _run_search(asked: Asked, work: Work) -> None:
         search.write_search(found, asked.command(search.NAME), asked.folder / f"{search.NAME}.json")
 
 
-for _name, _help in {**SUITES, **ALONE}.items():
-    app.command(_name, help=_help)(_command(_run_suites(_name)))
-app.command("all", help="All of the above on MNIST.")(_command(_run_suites(*SUITES)))
-app.command(
-    "images",
-    help="All of it on CIFAR-10, Tiny-ImageNet and DDSM: every printed cell once at one learning rate, then at the "
-    "other, before any gets a second trial. What the paper leaves open, and cells that it does not print, are "
-    "last. What the result files have is not run again (take a GPU).",
-)(_command(_run_images, tables=False))
-app.command(
-    "beyond",
-    help="Networks trained well, on the same data and labels: every printed setting, the paper's methods, and one "
-    "option of training at a time. What the result files have is not run again (take a GPU).",
-)(_command(_run_beyond, tables=False))
-app.command(
-    "protocols",
-    help="All methods under other readings of the paper, one for each way to draw labels (many runs: take a GPU).",
-)(_command(_run_protocols, tables=False))
-app.command(
-    "search",
-    help="Which generator of labels, size, formula, rate and epoch fits the printed numbers (many runs: take a GPU).",
-)(_command(_run_search, tables=False))
+#: What is run in other ways than the suites, and what it is.
+ACTIONS: dict[str, tuple[Callable[[Asked, Work], None], str]] = {
+    "images": (
+        _run_images,
+        "All of it on CIFAR-10, Tiny-ImageNet and DDSM: every printed cell once at one learning rate, then at the "
+        "other, before any gets a second trial. What the paper leaves open, and cells that it does not print, are "
+        "last. What the result files have is not run again (take a GPU).",
+    ),
+    "beyond": (
+        _run_beyond,
+        "Networks trained well, on the same data and labels: every printed setting, the paper's methods, and one "
+        "option of training at a time. What the result files have is not run again (take a GPU).",
+    ),
+    "protocols": (
+        _run_protocols,
+        "All methods under other readings of the paper, one for each way to draw labels (many runs: take a GPU).",
+    ),
+    "search": (
+        _run_search,
+        "Which generator of labels, size, formula, rate and epoch fits the printed numbers (many runs: take a GPU).",
+    ),
+}
+#: Every name that can be run, and what it is.
+NAMES = {**SUITES, **ALONE, ALL: "All of the above but table7, on MNIST."}
+NAMES |= {name: about for name, (_, about) in ACTIONS.items()}
+HELP = "Run experiments of the paper, and print each number beside the printed one.\n\n\b\n"
+HELP += "\n".join(fill(f"{name:<10} {about}", 90, subsequent_indent=" " * 11) for name, about in NAMES.items())
+
+
+@app.command("run", help=HELP)
+def run(  # noqa: PLR0913 - one argument an option
+    names: Annotated[list[str], typer.Argument(help="Names of this list; tables are trained together, and first.")],
+    store: Annotated[Path, typer.Option(help=STORE_HELP)] = STORE,
+    data: DataOption = None,
+    trials: Trials = None,
+    epochs: Annotated[int | None, typer.Option(help=EPOCHS_HELP, min=1, max=LARGEST)] = None,
+    only: Annotated[str | None, typer.Option(help=ONLY_HELP)] = None,
+    device: Device = "auto",
+    processes: Annotated[int | None, typer.Option(help=PROCESSES_HELP, min=1, max=MOST_WORKERS)] = None,
+    memory: Memory = None,
+    max_time: MaxTime = None,
+    results: Annotated[Path | None, typer.Option(help="Also write a result file of each part here.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Run experiments by name."""
+    for name in names:
+        choice("NAMES", name, NAMES)
+    if results is not None:
+        _check_folder(results)
+        if epochs is not None:
+            raise InputError("--epochs", "none with --results", epochs, "result files are of the paper's epochs")
+    work = Work(store, data, workers(device, 1, processes, memory), dry_run, pace=Pace(end_of(max_time)))
+    asked = Asked(trials, only, epochs, results)
+    parts = dict.fromkeys(part for name in names for part in (SUITES if name == ALL else [name]) if part not in ACTIONS)
+    if parts:
+        _run_suites(parts, asked, work)
+    for name in dict.fromkeys(names):
+        if name in ACTIONS:
+            ACTIONS[name][0](asked, work)
 
 
 @app.command("report")

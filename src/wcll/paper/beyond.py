@@ -13,7 +13,7 @@ import numpy as np
 
 from wcll.paper.part import BY_SHARES, Part
 from wcll.paper.published import Published, published, show_name
-from wcll.paper.result_files import read_part
+from wcll.paper.result_files import command_today, read_part
 from wcll.report.cells import Cell
 from wcll.report.figures import curves_panel, sheet
 from wcll.report.render import render
@@ -88,9 +88,10 @@ def render_beyond(found: Mapping[str, Part], reproduced: Mapping[str, Part], ann
     others += [options_table(found[OPTIONS])] if OPTIONS in found else []
     others += [_table(annotators)] if annotators is not None else []
     absent = [f"`{name}`: {load_suite(name).title.partition(': ')[2]}" for name in BEYOND if name not in found]
-    values = {"settings": settings, "others": others, "left": "; ".join(absent) + "." if absent else ""}
+    values: dict[str, Any] = {"settings": settings, "others": others, "left": "; ".join(absent) + "." if absent else ""}
     figure = f"figures/{FIGURE}" if SETTINGS[0] in found else ""
-    return render("beyond.md", package="wcll.paper", name=show_name, reach=in_reach(settings), figure=figure, **values)
+    values |= {"name": show_name, "command": command_today, "reach": in_reach(settings), "figure": figure}
+    return render("beyond.md", package="wcll.paper", **values)
 
 
 def in_reach(settings: Sequence[Mapping[str, Any]]) -> str:

@@ -17,6 +17,7 @@ from wcll.paper.named import NAMED
 from wcll.paper.part import CLOSE, Beside, Part, mean_absolute
 from wcll.paper.published import published, show_name
 from wcll.paper.reproduction import LATER, TABLES, Reproduction
+from wcll.paper.result_files import command_today
 from wcll.paper.search import CHOSEN, GENERATORS, SIZES
 from wcll.paper.verdicts import AGREEMENT, DEPENDS, FAILS, HOLDS, UNTOLD, Claim
 from wcll.report.figures import curves_panel, sheet
@@ -56,6 +57,7 @@ def contents(found: Reproduction) -> dict[str, Any]:
         "numbers": headline(found),
         "shade": _shade,
         "name": show_name,
+        "command": command_today,
         "tables": [_about(part) for part in (*shown, *found.on_images)],
         "images": found.on_images,
         "factors": found.images.get(FACTORS),

@@ -24,7 +24,7 @@ from wcll.suites.suite import TableSpec
 
 MAIN = ("table2", "table3", "table4")  #: the ten methods in 11 settings
 TABLES = (*MAIN, "table5", "table6")
-SUITES = (*TABLES, "figure3", "steady", "bases", "sizes", "family")  #: those of ``wcll paper all``
+SUITES = (*TABLES, "figure3", "steady", "bases", "sizes", "family")  #: those of ``wcll paper run all``
 LATER = ("family",)  #: those of them that a report may do without
 
 
@@ -129,7 +129,7 @@ class Reproduction:
 def read_reproduction(folder: Path) -> Reproduction:
     """The results of every suite in a folder; those of another version are refused."""
     if not folder.is_dir():
-        remedy = f"make it with: wcll paper all --results {folder}"
+        remedy = f"make it with: wcll paper run all --results {folder}"
         raise InputError("--results", "a folder of result files", f"{folder}, which does not exist", remedy)
 
     def there(name: str) -> bool:

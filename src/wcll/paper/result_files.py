@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -149,6 +150,15 @@ def read_made(plain: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+def command_today(command: str) -> str:
+    """Spell the command that made a result file as it is spelled now.
+
+    >>> command_today("wcll paper table2 --trials 1"), command_today("wcll paper run images")
+    ('wcll paper run table2 --trials 1', 'wcll paper run images')
+    """
+    return re.sub(r"^wcll paper (?!run )", "wcll paper run ", command)
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Say of which file it is that something in it is missing or wrong."""
@@ -162,7 +172,7 @@ def reading(path: Path) -> Iterator[None]:
 
 def read_file(path: Path, name: str) -> dict[str, Any]:
     """The JSON of a result file."""
-    command = f"wcll paper {name} --results {path.parent}"
+    command = f"wcll paper run {name} --results {path.parent}"
     if not path.is_file():
         raise InputError(str(path), f"the results of {name}", "no such file", f"make it with: {command}")
     try:
@@ -184,5 +194,5 @@ def _refuse(constant: str) -> None:
 def check_version(path: Path, name: str, keys: list[str] | None, plain: dict[str, Any], wanted: list[str]) -> None:
     """Fail unless the file's runs are those of the suite as it is now."""
     if plain.get("version") != version(wanted) or (keys is not None and keys != wanted):
-        expected, again = f"runs of the suite {name} as it is now", f"wcll paper {name} --results {path.parent}"
+        expected, again = f"runs of the suite {name} as it is now", f"wcll paper run {name} --results {path.parent}"
         raise InputError(str(path), expected, "those of another version", f"make them again with: {again}")
