@@ -24,12 +24,11 @@ from wcll.cli.suites import (
     MaxTime,
     Memory,
     Trials,
-    Work,
     end_of,
+    memory_size,
     shown,
     train_missing,
     train_until,
-    workers,
 )
 from wcll.datasets import DATASETS, data_folders
 from wcll.evaluation import METRICS
@@ -44,7 +43,7 @@ from wcll.paper.reproduction import read_reproduction
 from wcll.paper.result_files import keys_of, make_part, write_part
 from wcll.results import Row, Store
 from wcll.running.pace import Pace, now
-from wcll.running.processes import MOST_WORKERS
+from wcll.running.request import MOST_WORKERS, RunRequest
 from wcll.suites import Suite, Trial, load_suite
 from wcll.suites.settings import LARGEST
 
@@ -113,7 +112,7 @@ class Asked:
         return f"wcll paper run {name}{about}" + (f" --trials {self.trials}" if self.trials else "")
 
 
-def _run_suites(parts: Iterable[str], asked: Asked, work: Work) -> None:
+def _run_suites(parts: Iterable[str], asked: Asked, work: RunRequest) -> None:
     """Train what is missing of some parts at once, print each beside the paper, and write result files."""
     names = [name for part in parts for name in PARTS.get(part, (part,))]
     suites = asked.suites(*map(load_suite, names))
@@ -129,20 +128,20 @@ def _run_suites(parts: Iterable[str], asked: Asked, work: Work) -> None:
             write_part(part, asked.folder / f"{suite.name}.json")
 
 
-def _run_images(asked: Asked, work: Work) -> None:
+def _run_images(asked: Asked, work: RunRequest) -> None:
     """Run what the paper prints on images, then what it leaves open, of which one trial is enough."""
     suites = _with_data(asked.suites(*map(load_suite, (*IMAGES, FACTORS))), work.data)
     suites = [replace(suite, trials=1) if suite.name == FACTORS else suite for suite in suites]
     _run_stages("images", suites, stages(suites), asked, work)
 
 
-def _run_beyond(asked: Asked, work: Work) -> None:
+def _run_beyond(asked: Asked, work: RunRequest) -> None:
     """All suites beyond the paper."""
     suites = _with_data(asked.suites(*map(load_suite, BEYOND)), work.data)
     _run_stages("beyond", suites, stages(suites), asked, work)
 
 
-def _run_stages(name: str, suites: Sequence[Suite], todo: Iterable[Stage], asked: Asked, work: Work) -> None:
+def _run_stages(name: str, suites: Sequence[Suite], todo: Iterable[Stage], asked: Asked, work: RunRequest) -> None:
     """Stage by stage, so that every cell has a number before any has two; what is finished is in the result files."""
     growing, begun, over = Growing(suites, asked.folder), False, False
     for stage in todo:
@@ -153,7 +152,7 @@ def _run_stages(name: str, suites: Sequence[Suite], todo: Iterable[Stage], asked
             over = True
             break
         begun = True
-        rows, over = train_until(stage.title, growing.missing(stage, _finished(stage, work.store)), work)
+        rows, over = train_until(stage.title, growing.missing(stage, _finished(stage, work.path)), work)
         for part in growing.add(rows, asked.command(name)):
             if asked.folder is not None:
                 write_part(part, asked.folder / f"{part.suite.name}.json", partial=True)
@@ -184,7 +183,7 @@ def _with_data(suites: list[Suite], data: Path | None) -> list[Suite]:
     return [suite for suite in suites if suite.settings["dataset"] not in absent]
 
 
-def _run_protocols(asked: Asked, work: Work) -> None:
+def _run_protocols(asked: Asked, work: RunRequest) -> None:
     """One protocol after the other, so that what is finished is kept whatever happens to the rest."""
     for suite in asked.suites(*map(named_suite, NAMED)):
         rows = _all_rows(suite.title, list(suite.all_trials()), work)
@@ -194,7 +193,7 @@ def _run_protocols(asked: Asked, work: Work) -> None:
             write_part(part, asked.folder / f"{suite.name}.json")
 
 
-def _run_search(asked: Asked, work: Work) -> None:
+def _run_search(asked: Asked, work: RunRequest) -> None:
     """Train what is missing of the search, print what fits best, and write its result file."""
     (base,) = asked.suites(search.base_suite())
     rows = _all_rows(base.title, search.search_trials(base, base.trials), work)
@@ -209,7 +208,7 @@ def _run_search(asked: Asked, work: Work) -> None:
 
 
 #: What is run in other ways than the suites, and what it is.
-ACTIONS: dict[str, tuple[Callable[[Asked, Work], None], str]] = {
+ACTIONS: dict[str, tuple[Callable[[Asked, RunRequest], None], str]] = {
     "images": (
         _run_images,
         "All of it on CIFAR-10, Tiny-ImageNet and DDSM: every printed cell once at one learning rate, then at the "
@@ -259,7 +258,15 @@ def run(  # noqa: PLR0913 - one argument an option
         _check_folder(results)
         if epochs is not None:
             raise InputError("--epochs", "none with --results", epochs, "result files are of the paper's epochs")
-    work = Work(store, data, workers(device, 1, processes, memory), dry_run, pace=Pace(end_of(max_time)))
+    work = RunRequest(
+        store,
+        data=data,
+        device=device,
+        processes=processes,
+        memory=memory_size(memory),
+        pace=Pace(end_of(max_time)),
+        dry_run=dry_run,
+    )
     asked = Asked(trials, only, epochs, results)
     parts = dict.fromkeys(part for name in names for part in (SUITES if name == ALL else [name]) if part not in ACTIONS)
     if parts:
@@ -294,7 +301,7 @@ def report(
     tell(f"report: {out}")
 
 
-def _all_rows(title: str, trials: Sequence[Trial], work: Work) -> dict[str, Row]:
+def _all_rows(title: str, trials: Sequence[Trial], work: RunRequest) -> dict[str, Row]:
     """Train what is missing; none for a dry run, else all: of a part of them no number can be made."""
     rows = train_missing(title, trials, work)
     if rows and (lacking := {trial.key for trial in trials} - rows.keys()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from wcll.cli.output import ForceOption, byte_size, print_lines
 from wcll.errors import InputError
 from wcll.results.exchange import ending, export, read_rows
 from wcll.results.packing import pack
-from wcll.results.store import STORE, Store
+from wcll.results.store import STORE, Store, sole_writer
 
 COLUMNS = ("key", "dataset", "p", "labels", "loss", "weights", "model", "lr", "seed", "accuracy", "balanced_accuracy")
 
@@ -80,7 +80,7 @@ def import_rows(
     target = store or context.obj[0]
     check_target(target, "--store", store=True)
     packed = [pack(row) for path in files for row in read_rows(path)]  # before a store is made
-    with Store(target) as results:
+    with sole_writer(target), Store(target) as results:
         added = results.put(packed)
     tell(f"{added} of {len(packed)} runs were new to {target}")
 
@@ -100,7 +100,7 @@ def remove_rows(
     if bool(conditions) + damaged + everything != 1:
         got = "several" if conditions or damaged or everything else "none"
         raise InputError("results remove", "one of --where, --damaged and --all", got)
-    with Store(store or before, create=False) as results:
+    with Store(store or before, create=False) as results, nullcontext() if dry_run else sole_writer(results.path):
         total = results.count()
         chosen = None if everything else results.damaged() if damaged else results.found(conditions)
         if dry_run:

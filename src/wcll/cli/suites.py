@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Annotated
@@ -24,8 +24,9 @@ from wcll.report.tables import Table, build_table
 from wcll.results import Row, Store
 from wcll.running.pace import Pace
 from wcll.running.plan import TOGETHER
-from wcll.running.processes import MOST_WORKERS, Workers
-from wcll.running.run import STORE, Forecast, OutOfTimeError, Runs
+from wcll.running.request import MOST_WORKERS, RunRequest
+from wcll.running.run import STORE, Forecast, OutOfTimeError, forecast
+from wcll.running.run import train_missing as train_rows
 from wcll.suites import Suite, Trial, load_suite
 from wcll.suites.suite import MOST_RUNS
 
@@ -55,18 +56,6 @@ MaxTime = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and how long it would take.")]
 
 
-@dataclass(frozen=True)
-class Work:
-    """Where results go, what runs are trained on, and how."""
-
-    store: Path
-    data: Path | None
-    workers: Workers
-    dry_run: bool
-    together: int = TOGETHER
-    pace: Pace = field(default_factory=Pace)  #: when training has to be over, and how fast it was so far
-
-
 def run(  # noqa: PLR0913 - one argument an option
     suite: SuiteName,
     store: StorePath = STORE,
@@ -80,20 +69,31 @@ def run(  # noqa: PLR0913 - one argument an option
     max_time: MaxTime = None,
     dry_run: DryRun = False,
     runner: Annotated[
-        str, typer.Option(help="Who trains: local (processes of this machine), or workers of dask or ray.")
+        str, typer.Option(help="Who trains: local (processes of this machine), or workers of dask.")
     ] = "local",
     address: Annotated[
         str | None,
-        typer.Option(help="A cluster that is there, such as tcp://127.0.0.1:8786 (default: one is started)."),
+        typer.Option(help="A Dask scheduler that is running, such as tcp://127.0.0.1:8786 (default: one is started)."),
     ] = None,
 ) -> None:
     """Run what is missing of a suite, and print its tables. A stopped run goes on where it was."""
     pace = Pace(end_of(max_time))
     wanted = load_suite(suite)
     seeds = range(trials or wanted.trials)
-    who = workers(device, threads, processes, memory, runner, address)
-    work = Work(store, data, who, dry_run, together, pace)
-    if rows := train_missing(wanted.title, list(wanted.all_trials(seeds)), work):
+    request = RunRequest(
+        store,
+        data=data,
+        device=device,
+        threads=threads,
+        processes=processes,
+        memory=memory_size(memory),
+        together=together,
+        executor=runner,
+        address=address,
+        pace=pace,
+        dry_run=dry_run,
+    )
+    if rows := train_missing(wanted.title, list(wanted.all_trials(seeds)), request):
         print_tables(wanted, rows, seeds)
 
 
@@ -128,17 +128,9 @@ def suite_file(suite: str) -> Path | None:
     return Path(suite) if Path(suite).is_file() else None
 
 
-def workers(
-    device: str,
-    threads: int,
-    processes: int | None,
-    memory: str | None,
-    runner: str = "local",
-    address: str | None = None,
-) -> Workers:
-    """Checked; without a number of processes, as many as there are cores on a CPU."""
-    size = None if memory is None else byte_size("--memory", memory)
-    return Workers.of(device, threads, processes, size, runner, address)
+def memory_size(memory: str | None) -> int | None:
+    """The bytes of the option ``--memory``."""
+    return None if memory is None else byte_size("--memory", memory)
 
 
 def end_of(max_time: str | None) -> float:
@@ -146,26 +138,26 @@ def end_of(max_time: str | None) -> float:
     return inf if max_time is None else begun() + time_span("--max-time", max_time)
 
 
-def train_missing(title: str, trials: Sequence[Trial], work: Work) -> dict[str, Row]:
+def train_missing(title: str, trials: Sequence[Trial], request: RunRequest) -> dict[str, Row]:
     """Train what the store does not have; returns all rows by key, none for a dry run, which only says what is left.
 
     If there is no time for all, the command ends here.
     """
-    rows, over = train_until(title, trials, work)
+    rows, over = train_until(title, trials, request)
     if over:
         raise typer.Exit(UNFINISHED)
     return rows
 
 
-def train_until(title: str, trials: Sequence[Trial], work: Work) -> tuple[dict[str, Row], bool]:
+def train_until(title: str, trials: Sequence[Trial], request: RunRequest) -> tuple[dict[str, Row], bool]:
     """The same; whether time was over before all were trained is said beside the rows that there are."""
-    runs = Runs(trials, work.store, work.workers, work.data, work.together, work.pace)
-    if work.dry_run:
-        _print_forecast(title, runs.forecast(), work.store)
+    request = replace(request, trials=trials, title=title, say=tell)
+    if request.dry_run:
+        _print_forecast(title, forecast(request), request.path)
         return {}, False
     try:
         with progress_bar("training") as progress:
-            return runs.train(title, progress, tell), False
+            return train_rows(replace(request, progress=progress)), False
     except OutOfTimeError as error:
         return error.rows, True
 

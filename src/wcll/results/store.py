@@ -1,18 +1,18 @@
-"""The store of finished runs: one SQLite file that several processes may write and that survives ``kill -9``."""
+"""The store of finished runs: one SQLite file that one command at a time writes, and that survives ``kill -9``."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wcll.errors import InputError
 from wcll.results.database import Database, is_damage, places_after
-from wcll.results.owner import STALE, Owner
 from wcll.results.packing import Packed, figures, pack, unpack
 from wcll.results.where import SOUND, as_sql, column, parse
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 STORE = Path("wcll-results.sqlite")  #: where results are kept, unless said otherwise
 
 #: Step i leads from schema i to schema i + 1; a new store takes them all. Steps are added, never changed.
+#: The table of claims is empty or ignored: earlier versions used it to share a suite among several commands.
 MIGRATIONS = (
     """
     CREATE TABLE runs (
@@ -51,7 +52,7 @@ class Found(NamedTuple):
 
 
 class Store(Database):
-    """Finished runs by key, and claims on those in progress.
+    """Finished runs by key.
 
     A run that is damaged is left out by whoever reads; :meth:`damage` says which they were.
     """
@@ -142,37 +143,8 @@ class Store(Database):
         with self.saying():
             return int(self.connection.execute("SELECT count(*) FROM runs").fetchone()[0])
 
-    def claim(self, keys: Sequence[str], owner: Owner) -> list[str] | None:
-        """Claim what is left of a unit (nothing if all is done); None if a living process has a part of it."""
-        with self.writing():
-            done = self.finished(keys)
-            left = [key for key in keys if key not in done]
-            if any(self._taken(key, owner) for key in left):
-                return None
-            now = time.time()
-            self.connection.executemany(
-                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)",
-                [(key, owner.token, owner.host, owner.pid, owner.started, now) for key in left],
-            )
-        return left
-
-    def beat(self, owner: Owner) -> None:
-        """Say that the owner is alive."""
-        with self.writing():
-            self.connection.execute("UPDATE claims SET heartbeat = ? WHERE token = ?", (time.time(), owner.token))
-
-    def claimed(self) -> int:
-        """How many runs are claimed, by whomever."""
-        with self.saying():
-            return int(self.connection.execute("SELECT count(*) FROM claims").fetchone()[0])
-
-    def release(self, owner: Owner) -> None:
-        """Give back what the owner has claimed."""
-        with self.writing():
-            self.connection.execute("DELETE FROM claims WHERE token = ?", (owner.token,))
-
     def add(self, rows: Iterable[Row]) -> int:
-        """Write finished runs, all or none, and drop their claims; returns how many were new."""
+        """Write finished runs, all or none; returns how many were new."""
         return self.put([pack(row) for row in rows])
 
     def put(self, packed: Sequence[Packed]) -> int:
@@ -183,15 +155,10 @@ class Store(Database):
         with self.writing():
             before = self.connection.total_changes
             self.connection.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?)", packed)
-            added = self.connection.total_changes - before
-            self.connection.executemany("DELETE FROM claims WHERE key = ?", [values[:1] for values in packed])
-        return added
+            return self.connection.total_changes - before
 
     def remove(self, runs: Sequence[Found] | None = None) -> int:
-        """Remove finished runs, all or those that were found; returns how many there were. Claims stay as they are.
-
-        What is in training is written when it is done, and one that was removed and written again is another.
-        """
+        """Remove finished runs, all or those that were found; returns how many there were."""
         with self.writing():
             before = self.connection.total_changes
             if runs is None:
@@ -269,15 +236,28 @@ class Store(Database):
                     found = [(0, key, *[None] * columns.count(","))]
                 yield from found
 
-    def _taken(self, key: str, owner: Owner) -> bool:
-        """Whether somebody else has claimed the key and lives."""
-        claim = self.connection.execute(
-            "SELECT token, host, pid, started, heartbeat FROM claims WHERE key = ?", (key,)
-        ).fetchone()
-        if claim is None or claim[0] == owner.token:
-            return False
-        token, host, pid, started, heartbeat = claim
-        return Owner(token, host, pid, started).alive(owner, time.time() - heartbeat > STALE)
+
+@contextmanager
+def sole_writer(path: Path) -> Iterator[None]:
+    """Hold the right to write to a store; the system takes it back when this process ends, even by ``kill -9``.
+
+    Reading needs no such right. The empty file ``.lock`` stays: without it two commands might hold two locks.
+    """
+    from filelock import FileLock, Timeout
+
+    real = Path(os.path.realpath(path))
+    lock = FileLock(real.with_name(f"{real.name}.lock"))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        remedy = "wait for it, or take another store and join both with 'wcll results export' and 'import'"
+        raise InputError("--store", "a store that no other command is writing to", str(path), remedy) from None
+    except (NotImplementedError, OSError) as error:
+        raise InputError("--store", "a folder in which files can be locked", f"{real.parent} ({error})") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

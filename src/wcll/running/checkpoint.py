@@ -36,7 +36,6 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._done: list[Path] = []
 
     @staticmethod
     def of_store(store: Path) -> Checkpoints:
@@ -53,21 +52,16 @@ class Checkpoints:
         """The keys of the runs of every file, group by group, as they were trained together."""
         return [found for path in self._files() if (found := _runs(path))]
 
-    def done(self, one: Checkpoint) -> None:
-        """Of no use as soon as its runs are written."""
-        self._done.append(one.path)
-
-    def clear(self) -> None:
-        """Forget what is written to the store by now."""
-        for path in self._done:
-            path.unlink(missing_ok=True)
-        self._done.clear()
+    def forget(self, store: Store) -> None:
+        """Remove those of runs that are in a store by now; drafts that others may be writing stay."""
+        for path in self._files():
+            keys = [key for group in _runs(path) for key in group]
+            if keys and store.finished(keys):
+                path.unlink(missing_ok=True)
         self._remove_folder()
 
     def tidy(self, store: Store) -> None:
-        """If nobody is at work, forget files that are damaged, or old, or of runs that are there by now."""
-        if store.claimed():
-            return
+        """When nobody trains, remove files that are damaged, or old, or of runs that are in a store by now."""
         for path in self._files():
             keys = [key for group in _runs(path) for key in group]
             with suppress(OSError):

@@ -1,20 +1,18 @@
-"""Working through a suite: claim a job, train it, write it; several processes may do so on one store."""
+"""Working through a suite in this process: train a job, write its rows, take the next one."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import torch
 
 from wcll.checks import InputError
 from wcll.datasets import Dataset
-from wcll.results.owner import BEAT, Owner
 from wcll.results.provenance import provenance
 from wcll.results.row import Row
 from wcll.results.store import Store
@@ -29,7 +27,8 @@ from wcll.running.task import make_task
 from wcll.running.train import Progress, Within, train, try_out
 from wcll.suites.settings import Role
 
-POLL = 0.5  # seconds between looks at what other processes are doing
+if TYPE_CHECKING:
+    from wcll.running.request import RunRequest
 
 Load = Callable[[str], Dataset]
 Drawn = tuple[Job, Task]  #: runs, and the data that were drawn for them
@@ -87,8 +86,6 @@ def run_jobs(
             recordings = how(seen, device, progress=progress, within=within)
         if len(recordings[0].losses) < first.first.epochs:
             break
-        if checkpoints and saves:
-            checkpoints.done(saves)
         seconds = (time.perf_counter() - start) / runs
         for (job, task), recording in zip(together, recordings, strict=True):
             made = {"seconds": seconds, "together": runs, **provenance(device), "data": task.data}
@@ -138,39 +135,20 @@ def check_jobs(jobs: Sequence[Job], tasks: Tasks, device: torch.device) -> None:
         tried.add(kind)
 
 
-def execute(
-    jobs: Sequence[Job],
-    store: Store,
-    tasks: Tasks,
-    device: torch.device,
-    *,
-    memory: int | None = None,
-    progress: Callable[[float, int], None] = lambda done, total: None,
-    say: Callable[[str], None] = lambda text: None,
-    pace: Pace | None = None,
-) -> None:
-    """Run what the store does not have yet; ``progress`` is told how many epochs of runs are done, and of how many.
+def execute(request: RunRequest, jobs: Sequence[Job], store: Store, tasks: Tasks) -> None:
+    """Train here what the store does not have yet of some jobs.
 
-    What is not done before the end of ``pace`` is left in checkpoints, from which the next call goes on.
-
-    A job that another living process, or thread, has claimed is left to it; at the end this waits for such jobs, and
-    takes them over if their owner dies. A job that fails does not keep the others from being run; its error comes last.
+    What is not done before the time of ``request.pace`` is over is left in checkpoints, from which the next call goes
+    on. A job that fails does not keep the others from being trained; its error comes last.
     """
-    waiting, pace = unfinished(jobs, store), pace or Pace()
+    waiting, pace = unfinished(jobs, store), request.pace
     pace.expect(waiting)
-    total = sum(job.epochs for job in waiting)
-    worker = _Worker(store, tasks, device, memory, pace, lambda done: progress(done, total))
-    said = False
-    with worker.owner.at_work(), heartbeat(store, worker.owner):
-        while waiting and not pace.over:
-            left, idle = worker.round(waiting)
-            if idle:
-                if not said:
-                    say(f"waiting for {len(left)} groups of runs that other processes have claimed")
-                said, pace.over = True, pace.left <= 0
-                time.sleep(POLL)
-            waiting = unfinished(left, store)
-            worker.done = total - sum(job.epochs for job in waiting)
+    worker = _Worker(request, store, tasks, sum(job.epochs for job in waiting))
+    begun, others = as_begun(waiting, worker.checkpoints.begun())  # those as they were trained together
+    for together in chain(begun, in_step(others, request.where, pace.most, pace.fitting)):
+        if not pace.time_for(together[0]):
+            break
+        worker.work(together)
     if not pace.over:
         worker.checkpoints.tidy(store)
     if worker.failures:
@@ -178,98 +156,48 @@ def execute(
 
 
 class _Worker:
-    """One who claims jobs, trains them and writes what comes out."""
+    """Trains jobs in this process and writes their rows."""
 
-    def __init__(
-        self,
-        store: Store,
-        tasks: Tasks,
-        device: torch.device,
-        memory: int | None,
-        pace: Pace,
-        progress: Callable[[float], None],
-    ) -> None:
-        self.owner, self.checkpoints = Owner.here(), Checkpoints.of_store(store.path)
-        self.store, self.tasks, self.device, self.memory, self.pace = store, tasks, device, memory, pace
-        self.progress, self.done = progress, 0
+    def __init__(self, request: RunRequest, store: Store, tasks: Tasks, total: int) -> None:
+        self.request, self.store, self.tasks, self.total = request, store, tasks, total
+        self.checkpoints, self.done = Checkpoints.of_store(store.path), 0
         self.failures: list[InputError] = []
 
-    def round(self, waiting: Sequence[Job]) -> tuple[list[Job], bool]:
-        """Do what can be done of jobs; returns those that are other processes', and whether all were."""
-        left, handed_out = list[Job](), 0
-        for together in _handed_out(waiting, self.checkpoints, self.device, self.pace):
-            left += self.work(together)
-            handed_out += len(together)
-        return left, 0 < handed_out == len(left)
-
-    def work(self, together: Sequence[Job]) -> list[Job]:
-        """Do what is left of some jobs; returns those that are other processes'."""
-        mine, others = claim(together, self.store, self.owner)
+    def work(self, together: Sequence[Job]) -> None:
+        """Train some jobs at once; if they fail, one by one, to find out which of them does."""
+        done = self.done
         try:
-            todo = [(job, self.tasks.of(job)) for job in mine]
-            how = partial(run_jobs, memory=self.memory, checkpoints=self.checkpoints, pace=self.pace)
-            rows = how(todo, self.device, self.report, within=self.report_part)
+            rows = run_jobs(
+                [(job, self.tasks.of(job)) for job in together],
+                self.request.where,
+                self.report,
+                within=self.report_part,
+                memory=self.request.memory,
+                checkpoints=self.checkpoints,
+                pace=self.request.pace,
+            )
         except InputError as error:
-            self.store.release(self.owner)
-            if len(together) > 1:  # find out which of them fails
-                return [job for one in together for job in self.work([one])]
-            self.failures.append(error)
+            if len(together) == 1:
+                self.failures.append(error)
+                return
+            self.done = done
+            for job in together:
+                self.work([job])
         else:
             self.store.add(rows)
-            self.checkpoints.clear()
-        return others
+            self.checkpoints.forget(self.store)
 
     def report(self, more: int) -> None:
-        """So many more epochs of runs are done."""
+        """Count epochs of runs that are done."""
         self.done += more
-        self.progress(self.done)
+        self.request.progress(self.done, self.total)
 
     def report_part(self, part: float) -> None:
-        """So much of an epoch of runs is done besides: what is done in part is never added up."""
-        self.progress(self.done + part)
-
-
-def _handed_out(
-    waiting: Sequence[Job], checkpoints: Checkpoints, device: torch.device, pace: Pace
-) -> Iterator[list[Job]]:
-    """Jobs that train together, as long as there is time: what was begun first, and as it was."""
-    begun, others = as_begun(waiting, checkpoints.begun())
-    for together in chain(begun, in_step(others, device, pace.most, pace.fitting)):
-        if not pace.time_for(together[0]):
-            return
-        yield together
-
-
-def claim(jobs: Sequence[Job], store: Store, owner: Owner) -> tuple[list[Job], list[Job]]:
-    """What is left of some jobs and is the owner's now, and those that are other processes'."""
-    claimed = {job: store.claim(job.keys, owner) for job in jobs}
-    mine = [Job(tuple(t for t in job.trials if t.key in keys)) for job, keys in claimed.items() if keys]
-    return mine, [job for job, keys in claimed.items() if keys is None]
+        """Tell the part of an epoch that is done besides; parts are never added up."""
+        self.request.progress(self.done + part, self.total)
 
 
 def unfinished(jobs: Sequence[Job], store: Store) -> list[Job]:
-    """What is left of jobs."""
+    """Return what is left of jobs."""
     left = (job.without(store.finished(job.keys)) for job in jobs)
     return [job for job in left if job]
-
-
-@contextmanager
-def heartbeat(store: Store, owner: Owner) -> Iterator[None]:
-    """Say every few seconds that this process lives; give its claims back at the end, however it ends."""
-    over = threading.Event()
-
-    def beat() -> None:
-        with suppress(InputError), Store(store.path) as own:  # SQLite's connections belong to one thread
-            while not over.wait(BEAT):
-                with suppress(InputError):
-                    own.beat(owner)
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        with suppress(InputError):
-            store.release(owner)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from math import inf
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from wcll.atomic import check_target
-from wcll.checks import InputError, positive, whole
-from wcll.datasets import load_dataset, same_data
+from wcll.checks import InputError, choice, positive, whole
+from wcll.datasets import same_data
 from wcll.memory import in_words
 from wcll.results import Row, Store
 from wcll.results.store import STORE as STORE
+from wcll.results.store import sole_writer
 from wcll.running.estimate import Cost, estimate
-from wcll.running.execute import Load, Tasks, check_jobs, unfinished
+from wcll.running.execute import Tasks, check_jobs, unfinished
+from wcll.running.executors import EXECUTORS, Fill
 from wcll.running.memory import available, need_of
 from wcll.running.pace import Pace, now
 from wcll.running.plan import TOGETHER, Job, plan
-from wcll.running.processes import Progress, Say, Workers
-from wcll.running.runners import BY_NAME, Fill, Orders
-from wcll.suites import Suite, Trial, load_suite
+from wcll.running.request import Progress, RunRequest, Say, silent
+from wcll.suites import Suite, load_suite
 from wcll.suites.suite import MOST_RUNS
 from wcll.training import torch_threads
 
@@ -35,10 +35,6 @@ class OutOfTimeError(Exception):
     def __init__(self, rows: dict[str, Row]) -> None:
         super().__init__(f"out of time with {len(rows)} runs finished")
         self.rows = rows
-
-
-def silent(*news: object) -> None:
-    """Nobody is told."""
 
 
 def run(  # noqa: PLR0913 - one argument an option of the command
@@ -60,8 +56,8 @@ def run(  # noqa: PLR0913 - one argument an option of the command
 ) -> dict[str, Row]:
     """Train what is missing of a suite, as ``wcll run`` does, and return its rows by key.
 
-    What the store has is not trained again. A call that was stopped, even by ``kill -9``, goes on where it was; several
-    processes may run one suite into one store. The number of torch's threads is afterwards as it was before.
+    What the store has is not trained again. A call that was interrupted, even by ``kill -9``, resumes where it was. One
+    call at a time writes to a store; another one fails at once. The number of torch's threads is afterwards as before.
 
     Parameters
     ----------
@@ -88,15 +84,16 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     progress : callable or None
         Called with the epochs of runs that are done, and their total; of epochs that take long, also with a part.
     say : callable or None
-        Called with a line of text: what is found in the store, and whom this waits for.
+        Called with a line of text: what is found in the store.
     max_time : float or None
-        Seconds after which this should be over. What is not finished then is kept beside the store, and the next call
-        goes on with it, at the same epoch; one epoch at least is trained. Of a cluster, what is in training is lost.
-    runner : {"local", "dask", "ray"}
-        Who trains: processes of this machine, or workers of Dask or Ray, which send rows back to this process.
+        Seconds after which this should be over. What is not finished then is kept next to the store, and the next call
+        resumes it at the same epoch; one epoch at least is trained. Workers of Dask that do not see the store's file
+        lose what they are training.
+    runner : {"local", "dask"}
+        Who trains: processes of this machine, or workers of Dask, which send rows back to this process.
     address : str or None
-        A cluster that is there, such as ``"tcp://127.0.0.1:8786"``; None starts one, with ``processes`` workers, that
-        only this machine reaches.
+        A Dask scheduler that is running, such as ``"tcp://127.0.0.1:8786"``; None starts one with ``processes``
+        workers, which no other process reaches.
 
     Returns
     -------
@@ -126,16 +123,24 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     seeds = _seeds(wanted.trials if trials is None else trials)
     with TemporaryDirectory(prefix="wcll-") as folder:
         target = Path(folder) / "results.sqlite" if store is None else store
-        runs = Runs(
-            trials=tuple(wanted.all_trials(seeds)),
-            store=target if isinstance(target, Store) else Path(target),
-            workers=Workers.of(device, threads, processes, memory, runner, address),
+        request = RunRequest(
+            target if isinstance(target, Store) else Path(target),
+            tuple(wanted.all_trials(seeds)),
+            wanted.title,
             data=None if data is None else Path(data),
-            together=TOGETHER if together is None else whole("together", together),
+            device=device,
+            threads=threads,
+            processes=processes,
+            memory=memory,
+            together=TOGETHER if together is None else together,
+            executor=runner,
+            address=address,
             pace=Pace(end),
+            progress=progress or silent,
+            say=say or silent,
         )
         try:
-            return runs.train(wanted.title, progress or silent, say or silent)
+            return train_missing(request)
         except OutOfTimeError as error:
             return error.rows
 
@@ -162,102 +167,108 @@ class Forecast:
     cost: Cost | None  #: None if nothing is left
 
 
-@dataclass(frozen=True)
-class Runs:
-    """Trials that are to be in a store, and who trains them on what."""
+def train_missing(request: RunRequest) -> dict[str, Row]:
+    """Train what the store lacks; returns the rows of all trials by key, or fails if time does not suffice."""
+    _check_executor(request)
+    keys, say = list(dict.fromkeys(trial.key for trial in request.trials)), request.say
+    with torch_threads(request.threads):
+        _, left = _jobs(request)
+        if not left:
+            with _open(request) as store:
+                say(f"{request.title}: all {len(keys)} runs are in {store.path}; nothing is left to do")
+                return _finished(request, store, keys)
+        tasks = Tasks(request.load)
+        check_jobs(left, tasks, request.where)  # before the store is made: bad data leave nothing behind
+        request = _that_fits(request, left, tasks)
+        with (
+            sole_writer(request.path),
+            EXECUTORS[request.executor](request, left, tasks) as fill,
+            _open(request) as store,
+        ):
+            say(f"{request.title}: {len(keys)} runs, {len(store.finished(keys))} of them in {store.path}")
+            _execute(request, fill, store, keys)
+            return _finished(request, store, keys)
 
-    trials: Sequence[Trial]
-    store: Path | Store
-    workers: Workers
-    data: Path | None = None
-    together: int = TOGETHER
-    pace: Pace = field(default_factory=Pace)  #: when training has to be over, and how fast earlier training was
 
-    def train(self, title: str, progress: Progress = silent, say: Say = silent) -> dict[str, Row]:
-        """Train what the store lacks; returns the rows of all trials by key, or fails if time does not suffice."""
-        keys = list(dict.fromkeys(trial.key for trial in self.trials))
-        with torch_threads(self.workers.threads):
-            jobs, left = self._jobs()
-            tasks = Tasks(self._load)
-            if left:  # before the store is made: data that cannot be used leave nothing behind
-                check_jobs(left, tasks, self.workers.device)
-            who = self._that_fit(left, tasks, say) if left else self.workers
-            orders = Orders(jobs, who, tasks, self._load, self.data, self.pace, progress, say)
-            with BY_NAME[who.runner](orders) if left else nullcontext() as fill, self._open() as store:
-                if fill:
-                    done = len(keys) - sum(len(job.keys) for job in left)
-                    say(f"{title}: {len(keys)} runs, {done} of them in {store.path}")
-                    self._execute(fill, store, keys, say)
-                else:
-                    say(f"{title}: all {len(keys)} runs are in {store.path}; nothing is left to do")
-                return self._finished(store, keys, say)
+def forecast(request: RunRequest) -> Forecast:
+    """Estimate what training would take; a few steps are measured, and nothing is written."""
+    _check_executor(request)
+    with torch_threads(request.threads):
+        jobs, left = _jobs(request)
+        cost = estimate(left, Tasks(request.load), request.where, request.pace.samples) if left else None
+    sizes, missing = (tuple(len(job.keys) for job in some) for some in (jobs, left))
+    return Forecast(sum(sizes), sum(missing), sizes, len(missing), cost)
 
-    def _finished(self, store: Store, keys: Sequence[str], say: Say) -> dict[str, Row]:
-        """The rows of all trials; what is damaged, or was removed meanwhile, is said and left out."""
-        rows = {row.key: row for row in store.rows(keys)}
-        if damage := store.damage():
-            say(damage)
-        gone = len(keys) - len(store.finished(keys))
-        if gone and self.pace.end < inf:
-            done = f"{len(keys) - gone} of {len(keys)} runs are in {store.path}, {gone} are left"
-            say(f"out of time: {done}; the same command goes on from there")
-            raise OutOfTimeError(rows)
-        if gone:
-            say(f"{gone} runs were removed from {store.path} meanwhile; the same command trains them again")
-        return rows
 
-    def forecast(self) -> Forecast:
-        """What training would do; a few steps are measured, and nothing is written."""
-        with torch_threads(self.workers.threads):
-            jobs, left = self._jobs()
-            cost = estimate(left, Tasks(self._load), self.workers.device, self.pace.samples) if left else None
-        sizes, missing = (tuple(len(job.keys) for job in some) for some in (jobs, left))
-        return Forecast(sum(sizes), sum(missing), sizes, len(missing), cost)
+def _check_executor(request: RunRequest) -> None:
+    """Fail unless the executor is known; an address is one of a scheduler, whose workers are there already."""
+    choice("--runner", request.executor, EXECUTORS)
+    if request.address is not None and request.executor == "local":
+        raise InputError("--address", "none for --runner local", request.address, "for example --runner dask")
+    if request.address is not None and request.processes not in (None, 1):
+        got = request.processes
+        raise InputError("--processes", "none beside --address, where workers are there already", got)
 
-    @property
-    def _load(self) -> Load:
-        return partial(load_dataset, data=self.data)
 
-    def _open(self) -> AbstractContextManager[Store]:
-        return nullcontext(self.store) if isinstance(self.store, Store) else Store(self.store)
+def _jobs(request: RunRequest) -> tuple[list[Job], list[Job]]:
+    """All jobs, and what is left of them."""
+    jobs = plan(request.trials, together=request.together)
+    if not isinstance(request.store, Store):
+        check_target(request.store, "--store", store=True)
+        if not request.store.exists() or not request.store.stat().st_size:
+            return jobs, jobs
+    with _open(request) as store:
+        _check_same_data(request, store, [key for job in jobs for key in job.keys])
+        return jobs, unfinished(jobs, store)
 
-    def _jobs(self) -> tuple[list[Job], list[Job]]:
-        """All jobs, and what is left of them."""
-        jobs = plan(self.trials, together=self.together)
-        if not isinstance(self.store, Store):
-            check_target(self.store, "--store", store=True)
-            if not self.store.exists() or not self.store.stat().st_size:
-                return jobs, jobs
-        with self._open() as store:
-            self._check_same_data(store, [key for job in jobs for key in job.keys])
-            return jobs, unfinished(jobs, store)
 
-    def _check_same_data(self, store: Store, keys: Sequence[str]) -> None:
-        """Files may change under their names: finished runs must not stand for data that they did not see."""
-        for name, stamps in store.data_seen(keys).items():
-            if not same_data(name, stamps, self.data):
-                same = f"the file that the runs in {store.path} have read"
-                remedy = "give the new data another name, or use another --store"
-                raise InputError(f"dataset {name!r}", same, "one that was changed", remedy)
+def _open(request: RunRequest) -> AbstractContextManager[Store]:
+    return nullcontext(request.store) if isinstance(request.store, Store) else Store(request.store)
 
-    def _that_fit(self, jobs: Sequence[Job], tasks: Tasks, say: Say) -> Workers:
-        """As many processes as can each train a run of every kind in their share of the memory."""
-        who = self.workers
-        if who.processes == 1:
-            return who
-        kinds = {job.kind: job for job in reversed(jobs)}  # the first comes last: its task is kept for its training
-        needs = [need_of(job, tasks.of(job).view, who.device).of(1) for job in kinds.values()]
-        limit = available(who.device) if who.memory is None else who.memory
-        fit = max(min(who.processes, limit // max(needs)), 1)
-        if fit < who.processes:
-            say(f"processes: {fit} instead of {who.processes}, as a run takes {in_words(max(needs))}")
-        return replace(who, processes=fit)
 
-    def _execute(self, fill: Fill, store: Store, keys: Sequence[str], say: Say) -> None:
-        """Work through the jobs; one who stops this is told how to go on."""
-        try:
-            fill(store)
-        except KeyboardInterrupt:
-            done = f"{len(store.finished(keys))} of {len(keys)} runs are in {store.path}"
-            say(f"{done}; the same command goes on from there")
-            raise
+def _check_same_data(request: RunRequest, store: Store, keys: Sequence[str]) -> None:
+    """Files may change under their names: finished runs must not stand for data that they did not see."""
+    for name, stamps in store.data_seen(keys).items():
+        if not same_data(name, stamps, request.data):
+            same = f"the file that the runs in {store.path} have read"
+            remedy = "give the new data another name, or use another --store"
+            raise InputError(f"dataset {name!r}", same, "one that was changed", remedy)
+
+
+def _that_fits(request: RunRequest, jobs: Sequence[Job], tasks: Tasks) -> RunRequest:
+    """With as many processes as can each train a run of every kind in their share of the memory."""
+    who, device = request.n_processes, request.where
+    if who == 1:
+        return request
+    kinds = {job.kind: job for job in reversed(jobs)}  # the first comes last: its task is kept for its training
+    needs = [need_of(job, tasks.of(job).view, device).of(1) for job in kinds.values()]
+    limit = available(device) if request.memory is None else request.memory
+    fit = max(min(who, limit // max(needs)), 1)
+    if fit < who:
+        request.say(f"processes: {fit} instead of {who}, as a run takes {in_words(max(needs))}")
+    return replace(request, processes=fit)
+
+
+def _execute(request: RunRequest, fill: Fill, store: Store, keys: Sequence[str]) -> None:
+    """Work through the jobs; one who interrupts this is told how to resume."""
+    try:
+        fill(store)
+    except KeyboardInterrupt:
+        done = f"{len(store.finished(keys))} of {len(keys)} runs are in {store.path}"
+        request.say(f"{done}; the same command goes on from there")
+        raise
+
+
+def _finished(request: RunRequest, store: Store, keys: Sequence[str]) -> dict[str, Row]:
+    """The rows of all trials; what is damaged, or was removed meanwhile, is said and left out."""
+    rows = {row.key: row for row in store.rows(keys)}
+    if damage := store.damage():
+        request.say(damage)
+    gone = len(keys) - len(store.finished(keys))
+    if gone and request.pace.end < inf:
+        done = f"{len(keys) - gone} of {len(keys)} runs are in {store.path}, {gone} are left"
+        request.say(f"out of time: {done}; the same command goes on from there")
+        raise OutOfTimeError(rows)
+    if gone:
+        request.say(f"{gone} runs were removed from {store.path} meanwhile; the same command trains them again")
+    return rows
