@@ -3,9 +3,7 @@
 A unit is one run, and rests for as many seconds as its learning rate says. All else of it is real: settings that travel
 and are checked, data, evaluation, a row as sixty epochs leave it. The package knows nothing of this. It calls ``train``
 by one name (``wcll.running.execute.train``), which is replaced here, in every process that is about to do a unit:
-
-- workers of Dask are sent :func:`work`, those of Ray are a :class:`Trainer` from here, and
-- local processes are given :func:`load` to read their data with, which is the first thing that they do.
+workers are sent :func:`work`.
 """
 
 from __future__ import annotations
@@ -17,8 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wcll.datasets import Dataset, load_dataset
-from wcll.running import execute, ray_cluster, units
+from wcll.running import execute, units
 from wcll.running.plan import Job
 from wcll.running.train import Recording, Seen, train
 from wcll.suites import load_suite
@@ -43,23 +40,9 @@ def jobs_of(seconds: float, count: int) -> list[Job]:
 
 
 def work(text: str) -> str:
-    """What workers of Dask do with a unit."""
+    """What workers do with a unit."""
     execute.train = rest
     return units.work(text)
-
-
-class Trainer(ray_cluster.Trainer):
-    """What workers of Ray are."""
-
-    def work(self, text: str) -> str:
-        """What they do with a unit."""
-        return work(text)
-
-
-def load(name: str) -> Dataset:
-    """What local processes read data with."""
-    execute.train = rest
-    return load_dataset(name)
 
 
 def rest(jobs: Sequence[Seen], device: Any, *, progress: Any, **options: Any) -> list[Recording]:

@@ -1,7 +1,7 @@
 """What a runner costs beside the work: overhead of every unit, and 10,000 empty units whose workers are killed.
 
     python benchmarks/runners.py                          # units of 0.1, 1 and 10 s by every runner, two workers
-    python benchmarks/runners.py --simulate dask          # or ray: 10,000 empty units, workers killed with -9
+    python benchmarks/runners.py --simulate dask          # 10,000 empty units, workers killed with -9
 
 Units go through the package's runners into a store of its own; instead of training they rest (``resting.py`` says how).
 The overhead of a unit is the time from its beginning to that of the next one in the same process, less the time that it
@@ -29,15 +29,13 @@ from typing import Any
 
 import psutil
 import resting
-import torch
 
 from wcll.results import Store
-from wcll.running import cluster, dask_cluster, ray_cluster
+from wcll.running import executors
 from wcll.running.execute import Tasks
-from wcll.running.pace import Pace
+from wcll.running.executors import EXECUTORS
 from wcll.running.plan import Job
-from wcll.running.processes import Workers
-from wcll.running.runners import BY_NAME, Orders
+from wcll.running.request import RunRequest
 
 WORKERS = 2
 COUNTS = {0.1: 200, 1.0: 20, 10.0: 4}  #: how many units of how many seconds
@@ -74,13 +72,14 @@ def at_rest(folder: Path) -> Iterator[Path]:
     """Workers that are started meanwhile rest instead of training, and note it in a journal."""
     here, journal = str(Path(__file__).parent), folder / "journal.txt"
     paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-    changed = {"PYTHONPATH": paths, resting.JOURNAL: str(journal)}
-    with (
-        ray_cluster._environment(changed),
-        replaced(dask_cluster, "work", resting.work),
-        replaced(ray_cluster, "Trainer", resting.Trainer),
-    ):
-        yield journal
+    before = dict(os.environ)
+    os.environ.update({"PYTHONPATH": paths, resting.JOURNAL: str(journal)})
+    try:
+        with replaced(executors, "work", resting.work):
+            yield journal
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @contextmanager
@@ -100,15 +99,15 @@ def measure(
     """Have units done by one of the package's runners, into a store; ``progress`` is told what share is written."""
     with TemporaryDirectory(prefix="wcll-") as name, at_rest(Path(name)) as journal:
         folder, start = Path(name), time.monotonic()
-        workers = Workers(torch.device("cpu"), 1, WORKERS, None, runner)
         tell = lambda done, total: progress(journal, done / total)  # noqa: E731
-        orders = Orders(jobs, workers, Tasks(resting.load), resting.load, None, Pace(), tell, print)
-        with BY_NAME[runner](orders) as fill, Store(folder / "results.sqlite") as store:
+        request = RunRequest(
+            folder / "results.sqlite", device="cpu", processes=WORKERS, executor=runner, progress=tell, say=print
+        )
+        with EXECUTORS[runner](request, jobs, Tasks(request.load)) as fill, Store(request.path) as store:
             fill(store)
             end = time.monotonic()
             keys = [row.key for row in store.rows()]
             assert sorted(keys) == sorted(key for job in jobs for key in job.keys), "each unit once, and no other"
-            assert store.claimed() == 0
         begun, size = resting.journal(journal), (folder / "results.sqlite").stat().st_size
         return Measured(begun, begun[0].moment - start, end - begun[0].moment, len(keys), size)
 
@@ -118,7 +117,7 @@ def compare(counts: dict[float, int]) -> Iterator[str]:
     yield in_columns(*COLUMNS)
     for seconds, count in counts.items():
         local = None
-        for runner in BY_NAME:
+        for runner in EXECUTORS:
             one = measure(runner, resting.jobs_of(seconds, count))
             lost, ideal = one.overhead(seconds), seconds * count / WORKERS
             local = lost if local is None else local
@@ -162,40 +161,40 @@ class Clock:
         self.function, self.seconds = function, 0.0
 
     def __get__(self, owner: Any, kind: type) -> Callable[..., Any]:
-        return lambda *given: self(owner, *given)
+        return lambda *given, **options: self(owner, *given, **options)
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *given: Any, **options: Any) -> Any:
         start = time.perf_counter()
         try:
-            return self.function(*given)
+            return self.function(*given, **options)
         finally:
             self.seconds += time.perf_counter() - start
 
 
 def simulate(runner: str, count: int, kills: int) -> Iterator[str]:
     """Empty units, workers that die, and what the store has in the end."""
-    killer, add, claim, check = Killer(kills), Clock(Store.add), Clock(Store.claim), Clock(cluster.rows_of)
-    with replaced(Store, "add", add), replaced(Store, "claim", claim), replaced(cluster, "rows_of", check):
+    killer, add, check = Killer(kills), Clock(Store.add), Clock(executors.rows_of)
+    with replaced(Store, "add", add), replaced(executors, "rows_of", check):
         one = measure(runner, resting.jobs_of(0.0, count), killer)
     yield f"runner {runner}, {count:,} empty units, {WORKERS} workers, {killer.killed} killed with -9 on the way"
     yield f"rows in the store: {one.rows:,}, each once; units that were begun again: {one.again}"
     size = f"{one.size / 1e6:.1f} MB, {one.size / one.rows:.0f} bytes/run"
     yield f"{one.wall:.1f} s, {one.rows / one.wall:.0f} units/s; store: {size}"
-    shares = {"claims and writes": add.seconds + claim.seconds, "checks of rows that came": check.seconds}
+    shares = {"writes": add.seconds, "checks of rows that came": check.seconds}
     told = ", ".join(f"{name} {seconds:.1f} s ({seconds / one.wall:.0%})" for name, seconds in shares.items())
     yield f"the writer: {told}; by itself it would write {one.rows / sum(shares.values()):.0f} units/s"
 
 
 def machine() -> str:
     """Versions, and where this was."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("distributed", "ray", "torch"))
+    packages = ", ".join(f"{name} {version(name)}" for name in ("distributed", "torch"))
     python = f"python {platform.python_version()}, sqlite {sqlite3.sqlite_version}"
     return f"{packages}, {python}, {platform.machine()}, {psutil.cpu_count()} cores that others use too"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--simulate", choices=[name for name in BY_NAME if name != "local"])
+    parser.add_argument("--simulate", choices=[name for name in EXECUTORS if name != "local"])
     parser.add_argument("--units", type=int, default=EMPTY)
     parser.add_argument("--kills", type=int, default=KILLS)
     given = parser.parse_args()

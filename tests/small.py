@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from wcll.evaluation import checkpoints
 from wcll.results import Row
 from wcll.running.execute import Tasks, run_jobs
 from wcll.running.plan import in_step, plan
+from wcll.running.units import work
 from wcll.suites import Trial
 
 SMALL = """
@@ -119,3 +121,10 @@ def start(code: str, *arguments: str, **options: object) -> subprocess.Popen[str
 
 
 MAIN = "from wcll.cli import main; main()"
+
+
+def work_or_die(text: str) -> str:
+    """In place of what workers do: a unit of one loss kills its worker, however often it is tried."""
+    if '"loss":"pc"' in text and '"p":2' in text:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(text)

@@ -9,7 +9,7 @@ import pytest
 
 from wcll.cli.app import run
 from wcll.results import Store
-from wcll.results.owner import Owner
+from wcll.results.store import sole_writer
 
 STORED = Path(__file__).parents[1] / "results" / "stored"
 
@@ -70,16 +70,16 @@ def test_values_that_nobody_has_and_names_that_nobody_knows(capsys):
     assert "which does not exist" in capsys.readouterr().err
 
 
-def test_claims_stay(capsys):
-    """Who trains a run keeps it, whatever is removed beside it, and writes it afterwards."""
-    me = Owner.here()
-    with Store(Path("old.sqlite")) as store:
-        rows = list(store.rows())
-        store.claim(["a", "b"], me)
-        assert remove("--all") == 0
-        assert store.claimed() == 2
-        assert store.claim(["a", "b"], me) == ["a", "b"]
-        assert store.add(rows) == 8
+def test_nothing_is_removed_while_another_command_writes(capsys):
+    with sole_writer(Path("old.sqlite")):
+        assert remove("--all") == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(
+            "wcll: error: --store: expected a store that no other command is writing to, got old.sqlite"
+        )
+        assert remove("--all", "--dry-run") == 0
+        assert len(left()) == 8  # reading is free
+    assert remove("--all") == 0
 
 
 def test_the_paper_says_what_is_missing(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""The store: claims, heartbeats, schemas, and files that are not stores."""
+"""The store: its one writer, schemas, and files that are not stores."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import resource
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from small import MAIN, PATIENCE, SMALL, finished, start, trial
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.results import Store, store
-from wcll.results.owner import STALE, Owner
+from wcll.results.store import sole_writer
 
 RUNS = {name: trial(seed=seed) for seed, name in enumerate("abcdefgh")}
 KEYS = [RUNS[name].key for name in "abc"]
@@ -37,13 +32,6 @@ def path(tmp_path):
     return tmp_path / "store.sqlite"
 
 
-SLEEPS = f"import time; time.sleep({PATIENCE})"
-
-
-def elsewhere(token="other"):
-    return Owner(token, "another machine", 1, "0")
-
-
 def test_rows_come_back_as_they_were(path):
     with Store(path) as one:
         assert one.add([row("a"), row("b", 2)]) == 2
@@ -55,90 +43,38 @@ def test_rows_come_back_as_they_were(path):
         assert again.connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
 
 
-def test_a_claim_keeps_others_out_until_it_is_released(path):
-    me = Owner.here()
+#: Holds the right to write until it is killed.
+HOLDS = """
+import sys, time
+from pathlib import Path
+from wcll.results.store import sole_writer
+with sole_writer(Path(sys.argv[1])):
+    print("holds", file=sys.stderr, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_second_writer_is_refused_until_the_first_is_gone(path, tmp_path):
+    """However it ends, and under whatever name the store is known."""
+    child = start(HOLDS, str(path))
+    assert child.stderr.readline() == "holds\n"
+    (tmp_path / "link.sqlite").symlink_to(path)
+    for name in (path, tmp_path / "link.sqlite"):
+        with pytest.raises(
+            InputError, match=r"expected a store that no other command is writing to, got .*; wait for it"
+        ):
+            sole_writer(name).__enter__()
     with Store(path) as one:
-        one.add([row("a")])
-        assert one.claim(KEYS, elsewhere()) == [B, C]
-        assert one.claim(KEYS, me) is None
-        assert one.claim([A], me) == []  # all done
-        one.release(elsewhere())
-        assert one.claim(KEYS, me) == [B, C]
-        assert one.claim(KEYS, me) == [B, C]  # my own
-        one.add([row("b"), row("c")])
-        assert one.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
-
-
-def test_a_silent_owner_elsewhere_loses_its_claim(path):
-    with Store(path) as one:
-        one.claim(KEYS, elsewhere())
-        one.connection.execute("UPDATE claims SET heartbeat = ?", (time.time() - STALE - 1,))
-        one.beat(elsewhere())
-        assert one.claim(KEYS, Owner.here()) is None
-        one.connection.execute("UPDATE claims SET heartbeat = ?", (time.time() - STALE - 1,))
-        assert one.claim(KEYS, Owner.here()) == KEYS
-
-
-def test_a_dead_owner_here_loses_its_claim_at_once(path):
-    child = subprocess.Popen([sys.executable, "-c", SLEEPS])
-    here = Owner.here()
-    owner = Owner.of(child.pid)
-    with Store(path) as one:
-        one.claim(KEYS, owner)
-        assert one.claim(KEYS, here) is None
-        reborn = replace(owner, started="1.0")  # the same number, another process
-        assert not reborn.alive(here, silent=False)
-        child.kill()
-        child.wait()
-        assert one.claim(KEYS, here) == KEYS
-
-
-def test_a_zombie_is_dead(path):
-    child = subprocess.Popen([sys.executable, "-c", SLEEPS])
-    here = Owner.here()
-    owner = Owner.of(child.pid)
-    assert owner.alive(here, silent=False)
-    assert not owner.alive(here, silent=True)  # stopped, or hanging
+        assert list(one.rows()) == []  # reading is free
     child.kill()
-    while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
-        time.sleep(0.01)
-    assert not owner.alive(here, silent=False)  # nobody has asked for its exit code yet
-    child.wait()
-
-
-def test_an_owner_of_an_older_version_is_known_by_its_silence(path):
-    """It wrote its start as ticks since the machine's, or nothing: no reason to take its runs while it beats."""
-    child = subprocess.Popen([sys.executable, "-c", SLEEPS])
-    here = Owner.here()
-    for started in ("123456", ""):
-        owner = replace(Owner.of(child.pid), started=started)
-        assert owner.alive(here, silent=False)
-        assert not owner.alive(here, silent=True)
-    child.kill()
-    child.wait()
-    assert not owner.alive(here, silent=False)
-
-
-def test_threads_of_one_process_keep_their_claims(path):
-    """Until each lets go; a thread does not wait for itself."""
-    mine, other = Owner.here(), Owner.here()
-    with Store(path) as one, ThreadPoolExecutor(1) as thread:
-        with other.at_work():
-            assert one.claim(KEYS, other) == KEYS
-            assert thread.submit(other.alive, mine, silent=False).result()
-            assert not thread.submit(other.alive, mine, silent=True).result()
-            assert not other.alive(mine, silent=False)
-        assert not thread.submit(other.alive, mine, silent=False).result()  # it could not give them back
-        assert one.claim(KEYS, mine) == KEYS
-
-
-def test_a_clock_that_is_set_kills_nobody():
-    child = subprocess.Popen([sys.executable, "-c", SLEEPS])
-    owner = Owner.of(child.pid)
-    moved = replace(owner, started=str(float(owner.started) + 1))
-    assert moved.alive(Owner.here(), silent=False)
-    child.kill()
-    child.wait()
+    child.communicate()
+    with sole_writer(path):
+        with pytest.raises(InputError, match="expected a store that no other command"):
+            sole_writer(path).__enter__()  # in this process, too
+        with ThreadPoolExecutor(1) as thread, pytest.raises(InputError, match="expected a store that no other command"):
+            thread.submit(sole_writer(path).__enter__).result()
+    with sole_writer(path):
+        pass
 
 
 @pytest.fixture
@@ -269,7 +205,6 @@ def test_a_full_disk_loses_nothing(tmp_path, path):
     with Store(path) as one:
         assert one.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
         assert [r.to_dict() for r in one.rows()] == [row("a").to_dict()]
-        assert one.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
 
 
 STORED = (

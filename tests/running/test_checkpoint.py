@@ -64,7 +64,11 @@ def test_what_goes_on_equals_what_never_stopped(model, plain, tmp_path, always):
     for a, b in zip(again, whole, strict=True):
         assert a.history == b.history
     assert saved.exists()  # until the rows are in the store
-    checkpoints.clear()
+    with Store(tmp_path / "s.sqlite") as store:
+        checkpoints.forget(store)
+        assert saved.exists()
+        store.add(again)
+        checkpoints.forget(store)
     assert not (tmp_path / "saved").exists()
 
 
@@ -204,7 +208,9 @@ def test_what_is_finished_is_returned_although_the_rest_is_out_of_time(tmp_path)
     assert [row.key for row in rows] == list(jobs[0].keys)
     assert pace.over
     assert checkpoints.begun() == [[list(jobs[1].keys)]]
-    checkpoints.clear()  # what is written by now: not what is under way
+    with Store(tmp_path / "s.sqlite") as store:
+        store.add(rows)
+        checkpoints.forget(store)  # what is written by now: not what is under way
     epochs = []
     rows += run_jobs(both[1:], CPU, epochs.append, checkpoints=checkpoints)
     assert epochs[0] == 3 * len(jobs[1].trials)

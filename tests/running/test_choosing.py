@@ -23,6 +23,7 @@ from wcll.running.execute import Tasks, check_jobs, execute, run_jobs
 from wcll.running.memory import need_of
 from wcll.running.pace import Pace
 from wcll.running.plan import CHOOSING, Job, in_step, plan
+from wcll.running.request import RunRequest
 from wcll.running.run import run
 from wcll.running.task import make_task
 from wcll.suites import parse_suite
@@ -226,10 +227,11 @@ def test_what_is_in_the_store_is_not_trained_again(suite, tmp_path, monkeypatch)
 def test_one_that_would_end_too_late_is_not_begun(tmp_path):
     jobs = plan([trial(**QUICK, seed=seed) for seed in range(3)], together=64)
     with Store(tmp_path / "r.sqlite") as store:
-        execute(jobs, store, Tasks(load_dataset), CPU, pace=Pace(0.0))  # over since the machine was started
+        late = RunRequest(store, device="cpu", pace=Pace(0.0))  # over since the machine was started
+        execute(late, jobs, store, Tasks(load_dataset))
         done = [job for job in jobs if store.finished(job.keys)]
         assert len(done) == 1  # one unit at least, so that any call goes on
-        execute(jobs, store, Tasks(load_dataset), CPU)
+        execute(RunRequest(store, device="cpu"), jobs, store, Tasks(load_dataset))
         assert all(store.finished(job.keys) for job in jobs)
 
 

@@ -14,10 +14,10 @@ from small import PATIENCE
 from wcll.checks import InputError
 from wcll.cli.app import run as command
 from wcll.results import Store
-from wcll.running import dask_cluster
-from wcll.running.dask_cluster import DaskCluster, own_dask
+from wcll.running import executors
+from wcll.running.executors import DaskWorkers, own_dask
 
-pytest.importorskip("distributed", reason="the extra dask is not installed")
+distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
 
 SUITE, RUNS = ["digits", "--trials", "1"], 28  #: one trial of the package's own suite, in units of two runs
 
@@ -95,11 +95,10 @@ def test_the_table_is_the_local_one_whoever_is_killed(dask, tmp_path, monkeypatc
         assert command([*on_dask, "--store", "scheduler.sqlite"]) == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith("wcll: error: --runner: expected a")
-    assert line.endswith("the same command goes on with what is left")
+    assert line.endswith("the same command resumes with what is left")
     with Store(tmp_path / "scheduler.sqlite") as store:
         begun = store.count()
         assert 6 <= begun < RUNS
-        assert store.claimed() == 0
 
     (tmp_path / "scheduler.json").unlink()
     dask("scheduler", "--port", where.rpartition(":")[2])
@@ -112,12 +111,21 @@ def test_the_table_is_the_local_one_whoever_is_killed(dask, tmp_path, monkeypatc
     assert table("scheduler.sqlite") == expected
 
 
-def test_its_own_scheduler_listens_on_loopback_alone():
+def test_its_own_scheduler_listens_on_loopback_alone_and_refuses_strangers():
     """On ports that are free, so that there may be several."""
+    pytest.importorskip("cryptography", reason="the extra dask is not installed")
     before = listening()
     with own_dask(0) as cluster, own_dask(0):
-        assert cluster.scheduler_address.startswith("tcp://127.0.0.1:")
+        assert cluster.scheduler_address.startswith("tls://127.0.0.1:")
         assert {place.ip for place in listening() - before} == {"127.0.0.1"}
+        with distributed.Client(cluster, set_as_default=False) as client:
+            assert client.nthreads() == {}
+        for security in (None, distributed.Security.temporary()):  # none, or a certificate of somebody else
+            with pytest.raises((OSError, TypeError)):
+                distributed.Client(cluster.scheduler_address, security=security, timeout=2, set_as_default=False)
+        plain = cluster.scheduler_address.replace("tls://", "tcp://")
+        with pytest.raises(OSError):
+            distributed.Client(plain, timeout=2, set_as_default=False)
     assert listening() == before
 
 
@@ -131,16 +139,24 @@ def test_an_address_that_asks_for_certificates_is_one_line_without(tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_scheduler_whose_workers_are_gone_is_not_waited_for(monkeypatch):
-    import distributed
-
-    monkeypatch.setattr(dask_cluster, "JOIN", 0.2)
-    with own_dask(0) as scheduler, distributed.Client(scheduler, set_as_default=False) as client:
-        cluster = DaskCluster(client, distributed.KilledWorker)
-        cluster.submit("a unit")
-        assert cluster.reply(0.0) is None
+def test_a_scheduler_whose_workers_are_gone_is_not_waited_for(dask, tmp_path, monkeypatch):
+    """Neither when the command begins nor later; a scheduler that is gone is one line as well."""
+    scheduler = dask("scheduler", "--port", "0")
+    where = address(tmp_path)
+    monkeypatch.setattr(executors, "JOIN", 0.2)
+    with distributed.Client(where, set_as_default=False) as client:
+        workers = DaskWorkers(client)
+        workers.check()
+        time.sleep(0.3)
         with pytest.raises(InputError, match="expected workers of Dask that live, got none for 0 s; the same command"):
-            cluster.reply(0.3)
+            workers.check()
+        scheduler.kill()
+        scheduler.wait()
+        end = time.monotonic() + PATIENCE
+        while client.status == "running" and time.monotonic() < end:
+            time.sleep(0.05)
+        with pytest.raises(InputError, match="expected a Dask scheduler that answers, got one that is gone; the same"):
+            workers.check()
 
 
 def listening():

@@ -1,4 +1,4 @@
-"""scikit-learn's searches on Dask's and Ray's workers, by the code of the guide."""
+"""scikit-learn's searches on Dask's workers, by the code of the guide."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from small import PATIENCE
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "scaling.md"
 pytestmark = [
     pytest.mark.skipif(not GUIDE.exists(), reason="the documentation is not beside the package"),
-    pytest.mark.skipif(None in map(find_spec, ("distributed", "ray")), reason="the extras are not installed"),
+    pytest.mark.skipif(None in map(find_spec, ("distributed", "cryptography")), reason="the extra is not installed"),
 ]
 
 SCRIPT = """
@@ -41,7 +41,7 @@ if __name__ == "__main__":
     given = X[:600] / 16, make_complementary(y, random_state=0)[:600]
     searches.choose = watched
     found = {}
-    for name in ("choose", "choose_on_dask", "choose_on_ray"):
+    for name in ("choose", "choose_on_dask"):
         search, scores = getattr(searches, name)(*given)
         found[name] = [search.best_params_, *search.cv_results_["mean_test_score"], *scores]
     print(json.dumps({"found": found, "places": sorted(seen)}))
@@ -62,6 +62,6 @@ def test_scores_on_workers_are_those_of_this_process(tmp_path, monkeypatch):
     said = json.loads(run.stdout.splitlines()[-1])
     plain = said["found"]["choose"]
     assert len(set(plain[1:3])) == 2  # rates that differ, so that equal scores mean something
-    assert said["found"] == {"choose": plain, "choose_on_dask": plain, "choose_on_ray": plain}
+    assert said["found"] == {"choose": plain, "choose_on_dask": plain}
     assert said["places"] == ["127.0.0.1"]
     assert list((tmp_path / "home").iterdir()) == []

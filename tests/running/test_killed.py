@@ -1,4 +1,4 @@
-"""``kill -9`` at any moment, and several processes on one store: nothing is lost, nothing is done twice."""
+"""``kill -9`` at any moment: nothing that is finished is lost, nothing is there twice."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import sqlite3
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
-import wcll
 from small import LINEAR, MAIN, PATIENCE, start
 from wcll.cli.app import run
 from wcll.results import Store
@@ -40,30 +38,6 @@ class Dying(store.Store):
         return super().add(rows)
 import wcll.running.run
 wcll.running.run.Store = Dying
-from wcll.cli.app import run
-sys.exit(run(sys.argv[1:]))
-"""
-
-#: Writes the keys of every run that it has trained to the file in KEYS; then waits until all PROCESSES have trained some.
-LOGS = """
-import os, sys, time
-from pathlib import Path
-import wcll.running.execute as execute
-plain = execute.run_jobs
-def logged(*given, **options):
-    rows = plain(*given, **options)
-    handle = os.open(os.environ["KEYS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(handle, "".join(f"{os.getpid()} {row.key}\\n" for row in rows).encode())
-    os.close(handle)
-    end = time.monotonic() + 600
-    log = Path(os.environ["KEYS"])
-    while rows and len({line.split()[0] for line in log.read_text().splitlines()}) < int(os.environ["PROCESSES"]):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return rows
-execute.run_jobs = logged
-"""
-RUNS = """
 from wcll.cli.app import run
 sys.exit(run(sys.argv[1:]))
 """
@@ -130,7 +104,6 @@ def check(path):
     with Store(path) as store:
         assert store.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
         assert sorted(row.key for row in store.rows()) == keys()
-        assert store.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
 
 
 def test_killed_again_and_again_the_table_is_the_same(folder, whole):
@@ -155,46 +128,21 @@ def test_killed_again_and_again_the_table_is_the_same(folder, whole):
     assert table(path) == table(whole)
 
 
-def trained(log):
-    return sorted(line.split()[1] for line in log.read_text().splitlines())
-
-
-@pytest.fixture
-def log(folder, monkeypatch):
-    """The keys of what this process trains, too; other processes are quicker to start than they are many."""
-    monkeypatch.setenv("KEYS", str(folder / "keys"))
-    monkeypatch.setattr(execute, "run_jobs", execute.run_jobs)  # and so put back
-    exec(LOGS, {})
-    return folder / "keys"
-
-
-def test_two_processes_share_a_suite(folder, log, monkeypatch):
-    monkeypatch.setenv("PROCESSES", "2")
+def test_a_second_command_is_refused_until_the_first_is_gone(folder, capsys):
+    """One line at once, and nothing is changed; when the first is killed, another one resumes."""
     path = folder / "shared.sqlite"
-    child = start(LOGS + RUNS, *command(path))
+    first = start(GOES_ON, *command(path))
+    while count(path) < 1 and first.poll() is None:
+        time.sleep(0.02)
+    for second in (command(path), ["results", "remove", "--all", "--store", str(path)]):
+        assert run(second) == 2
+        *_, line = capsys.readouterr().err.splitlines()
+        assert line.startswith("wcll: error: --store: expected a store that no other command is writing to, got ")
+    assert run(["report", "small.toml", "--store", str(path)]) == 0  # reading is free
+    first.kill()
+    first.communicate()
     assert run(command(path)) == 0
-    _, error = child.communicate(timeout=PATIENCE)
-    assert child.returncode == 0, error
     check(path)
-    assert trained(log) == keys()  # each once
-    assert len({line.split()[0] for line in log.read_text().splitlines()}) == 2  # both did some
-
-
-def test_a_process_finishes_the_share_of_one_that_was_killed(folder, log, monkeypatch):
-    monkeypatch.setenv("PROCESSES", "1")
-    path = folder / "shared.sqlite"
-    first = start(LOGS + RUNS, *command(path))
-    with ThreadPoolExecutor(1) as second:
-        while count(path) < 1 and first.poll() is None:
-            time.sleep(0.02)
-        beside = second.submit(run, command(path))
-        while count(path) < 4 and first.poll() is None:
-            time.sleep(0.02)
-        first.send_signal(signal.SIGKILL)
-        first.communicate()
-        assert beside.result(timeout=PATIENCE) == 0
-    check(path)
-    assert len(trained(log)) - len(set(trained(log))) <= 3  # at most the unit that the dead one had not written
 
 
 def test_control_c_says_how_to_go_on(folder):
@@ -207,8 +155,6 @@ def test_control_c_says_how_to_go_on(folder):
     assert child.returncode == 130, error
     assert "the same command goes on from there" in error
     assert "Traceback" not in error
-    with Store(path) as store:
-        assert store.connection.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
     assert run(command(path)) == 0
     check(path)
 
@@ -221,7 +167,7 @@ def test_a_finished_suite_opens_no_data(folder, monkeypatch, capsys):
     def refuse(*arguments):
         raise AssertionError("data were opened")
 
-    monkeypatch.setattr("wcll.running.run.load_dataset", refuse)
+    monkeypatch.setattr("wcll.running.request.load_dataset", refuse)
     monkeypatch.setattr("wcll.running.execute.make_task", refuse)
     assert run([*command(path), "--trials", "1"]) == 0
     again = capsys.readouterr()
@@ -254,19 +200,6 @@ def test_with_two_processes_killed_again_and_again_the_table_is_the_same(folder,
     assert table(path) == table(whole)
 
 
-def test_two_threads_run_two_suites_into_one_store(folder, whole):
-    """Both suites have the first trials; in the end each table is that of a run by itself."""
-    path, rounds = folder / "shared.sqlite", range(max(KILLS // 10, 1))
-    for _ in rounds:
-        path.unlink(missing_ok=True)
-        with ThreadPoolExecutor(2) as threads:
-            work = [threads.submit(wcll.run, "small.toml", store=path, trials=n, together=3) for n in (2, 3)]
-            sizes = [len(one.result(timeout=PATIENCE)) for one in work]
-        assert sizes == [len(keys()) * 2 // 3, len(keys())]
-        check(path)
-    assert table(path) == table(whole)
-
-
 @pytest.mark.parametrize("ending", ["2>&1 | head -1", "2>&-"])
 def test_training_goes_on_when_nobody_reads(folder, ending):
     """Its reader is gone after a line, or standard error was never there: all runs are stored."""
@@ -292,58 +225,8 @@ def test_training_goes_on_when_what_it_says_has_no_room(folder, monkeypatch):
         assert len(list(finished.rows())) == 16
 
 
-# --- import and removal while a suite is running ---
-
-#: Imports runs into a store and removes some, damaged or not, again and again, until it is killed.
-DISTURBS = """
-import sys
-from itertools import cycle
-from wcll.cli.app import run
-store = ["--store", sys.argv[1]]
-imports = ["results", "import", "whole.json", *store]
-for choice in cycle((["--where", "loss=pc"], ["--damaged"], ["--where", "seed=1"], ["--where", "lr=1e-2"], ["--all"])):
-    assert run(imports) == 0
-    assert run(["results", *store]) == 0
-    assert run(["results", "remove", *choice, *store]) == 0
-"""
-
-
-def at_work(path):
-    """How many runs are claimed by the suite that is running."""
-    if not path.exists():
-        return 0
-    connection = sqlite3.connect(path, timeout=PATIENCE)
-    try:
-        return connection.execute("SELECT count(*) FROM claims").fetchone()[0]
-    except sqlite3.OperationalError:  # the table is not there yet
-        return 0
-    finally:
-        connection.close()
-
-
-def test_imports_and_removals_beside_a_suite_change_no_table(folder, whole, capsys):
-    """Both are killed at any moment; what is removed is trained again, what is imported is not trained."""
-    path, rng, expected = folder / "disturbed.sqlite", random.Random(1), table(whole)
-    assert run(["results", "export", "whole.json", "--store", str(whole)]) == 0
-    for _ in range(max(KILLS - 2, 1)):
-        suite, other = start(MAIN, *command(path)), start(DISTURBS, str(path))
-        while not at_work(path) and suite.poll() is None:
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0, 1.5))
-        assert other.poll() is None, other.communicate()
-        for child in (suite, other):
-            child.send_signal(signal.SIGKILL)
-            _, error = child.communicate(timeout=PATIENCE)
-            assert child.returncode in (-signal.SIGKILL, 0), error
-            assert "Traceback" not in error
-    assert run(command(path)) == 0
-    check(path)
-    assert table(path) == expected
-    assert "damaged" not in capsys.readouterr().err
-
-
 def test_a_run_that_is_removed_meanwhile_is_said(folder, capsys, monkeypatch):
-    """The suite has trained it; its table goes without, and the same command trains it again."""
+    """By whoever writes without asking; its table goes without, and the same command trains it again."""
     path, plain = folder / "s.sqlite", execute.run_jobs
 
     def removing(*given, **options):

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +23,12 @@ from wcll.cli.app import run as command
 from wcll.cli.output import _lines
 from wcll.datasets import load_dataset
 from wcll.results import Store
-from wcll.running import execute, processes
+from wcll.running import executors, request
 from wcll.running.execute import Tasks
 from wcll.running.memory import need_of
 from wcll.running.plan import Job
-from wcll.running.processes import Workers
-from wcll.running.run import Runs
+from wcll.running.request import RunRequest
+from wcll.running.run import _that_fits
 from wcll.suites import parse_suite
 from wcll.training.plain import StackStep
 
@@ -145,56 +144,18 @@ def test_what_goes_on_from_a_checkpoint_counts_on(suite, monkeypatch):
     assert [done for done, _ in heard] == sorted(done for done, _ in heard)
 
 
-class Looks:
-    """In place of an event: one that comes about at the third look."""
-
-    left = 3
-
-    def wait(self, seconds):
-        self.left -= 1
-        return not self.left
-
-
-def test_workers_tell_parts_of_epochs(tmp_path):
-    """What they say is added up; a file that is being written, or is not there yet, says nothing."""
-    jobs, heard = [Job((trial(epochs=2),)), Job((trial(epochs=2, seed=1),))], []
-    tallies = [tmp_path / name for name in "abc"]
-    tallies[0].write_text("0.25")
-    tallies[1].write_text("")
-
-    def progress(done, total):
-        heard.append((done, total))
-        tallies[1].write_text("2")
-        tallies[2].write_text("1.5")
-
-    processes._watch(jobs, tmp_path / "s.sqlite", tallies, progress, Looks())
-    assert heard == [(0.25, 4), (3.75, 4)]
-
-
-def test_threads_that_share_a_store_train_every_run_once(suite, monkeypatch):
-    trained, train = [], execute.run_jobs
-
-    def count(jobs, *arguments, **options):
-        trained.extend(key for job, _ in jobs for key in job.keys)
-        time.sleep(0.05)  # so that the others come to look
-        return train(jobs, *arguments, **options)
-
-    monkeypatch.setattr(execute, "run_jobs", count)
-    with ThreadPoolExecutor(3) as threads:
-        calls = [threads.submit(wcll.run, suite, store="s.sqlite", trials=1, together=4) for _ in range(3)]
-        first, *others = [results(call.result(timeout=PATIENCE)) for call in calls]
-    assert others == [first, first]
-    assert sorted(trained) == sorted(first)
-
-
-def test_a_call_within_a_call_does_not_wait_for_itself(suite):
-    inner = []
+def test_a_store_has_one_writer_at_a_time(suite):
+    """A call within a call, or in another thread, fails at once and harms nothing."""
+    refused = []
 
     def again(done, total):
-        inner.append(wcll.run(suite, store="s.sqlite", trials=1) if not inner else None)
+        with pytest.raises(InputError, match="expected a store that no other command is writing to") as error:
+            wcll.run(suite, store="s.sqlite", trials=1)
+        refused.append(error)
 
-    outer = wcll.run(suite, store="s.sqlite", trials=1, progress=again)
-    assert results(outer) == results(inner[0])
+    rows = wcll.run(suite, store="s.sqlite", trials=1, progress=again)
+    assert refused
+    assert results(rows) == results(wcll.run(suite, store="s.sqlite", trials=1))
 
 
 def test_the_number_of_threads_is_as_before(suite, monkeypatch):
@@ -266,18 +227,6 @@ def at_work(folder, monkeypatch):
     child.communicate()
 
 
-def test_a_worker_that_is_killed_is_one_line(at_work):
-    first, second = workers(at_work)
-    first.kill()
-    _, error = at_work.communicate(timeout=PATIENCE)
-    assert at_work.returncode == 2
-    assert error.splitlines()[-1].startswith(
-        "wcll: error: --processes: expected processes that live, got one that died"
-    )
-    assert "Traceback" not in error
-    assert not second.is_running()
-
-
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_control_c_and_being_asked_end_all_processes_cleanly(at_work, folder, kind):
     both = workers(at_work)
@@ -347,7 +296,7 @@ def test_control_c_that_another_thread_takes_waits_until_workers_are_started(kin
     other.start()
 
     def begin():
-        with processes.deaf_to_control_c():
+        with executors.deaf_to_control_c():
             signal.pthread_kill(other.ident, kind)
             time.sleep(0.1)
             started.append("a worker")
@@ -364,14 +313,14 @@ def test_control_c_that_another_thread_takes_waits_until_workers_are_started(kin
 
 
 def test_cores_of_a_container(monkeypatch, tmp_path):
-    monkeypatch.setattr("wcll.running.processes.os.sched_getaffinity", lambda _: range(64), raising=False)
+    monkeypatch.setattr("wcll.running.request.os.sched_getaffinity", lambda _: range(64), raising=False)
     limit = tmp_path / "cpu.max"
-    monkeypatch.setattr("wcll.running.processes.Path", lambda _: limit)
+    monkeypatch.setattr("wcll.running.request.Path", lambda _: limit)
     for text, expected in (("150000 100000", 2), ("max 100000", 64), ("6400000 50000", 64)):
         limit.write_text(text)
-        assert processes.cores() == expected
+        assert request.cores() == expected
     limit.unlink()
-    assert processes.cores() == 64
+    assert request.cores() == 64
 
 
 def raising(done, total):
@@ -401,7 +350,7 @@ def test_as_many_processes_as_fit_into_memory(runs, count):
     job = Job((trial(),))
     tasks = Tasks(load_dataset)
     room = int(runs * need_of(job, tasks.of(job).view, torch.device("cpu")).of(1))
-    some = Runs(job.trials, Path("unused.sqlite"), Workers.of("cpu", 1, 2, room))
-    assert some._that_fit([job], tasks, said.append).processes == count
+    some = RunRequest(Path("unused.sqlite"), job.trials, device="cpu", processes=2, memory=room, say=said.append)
+    assert _that_fits(some, [job], tasks).processes == count
     assert len(said) == 2 - count
     assert all(re.fullmatch(r"processes: 1 instead of 2, as a run takes [\d.]+ \w+", line) for line in said)

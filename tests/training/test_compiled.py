@@ -17,6 +17,7 @@ from wcll.models.layers import RunDropout, prepare_dropouts
 from wcll.results import Store
 from wcll.running import execute
 from wcll.running.plan import plan
+from wcll.running.request import RunRequest
 from wcll.suites import parse_suite
 from wcll.training import RunGroup, RunLoss, Training, captured
 from wcll.training.captured import recorded_forward, worth_compiling
@@ -119,8 +120,8 @@ def test_trainings_are_told_what_is_planned(tmp_path, monkeypatch):
 
     tasks = execute.Tasks(load_dataset)
     with Store(tmp_path / "s.sqlite") as store:
-        execute.execute(jobs[:1], store, tasks, torch.device("cpu"))
+        execute.execute(RunRequest(store, device="cpu"), jobs[:1], store, tasks)
         monkeypatch.setattr(execute, "train", train)
-        execute.execute(jobs, store, tasks, torch.device("cpu"))
+        execute.execute(RunRequest(store, device="cpu"), jobs, store, tasks)
     assert told == [(job.network, by_network[job.network]) for job in jobs[1:]]
     assert min(planned for _, planned in told) > 4

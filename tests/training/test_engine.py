@@ -170,6 +170,7 @@ from wcll.running.plan import plan
 from wcll.suites import load_suite
 from wcll.running.execute import Tasks, execute
 from wcll.running.estimate import estimate
+from wcll.running.request import RunRequest
 from wcll.datasets import load_dataset
 def status(name):
     return 1024 * int(re.search(rf"{name}:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
@@ -177,12 +178,12 @@ torch.set_num_threads(1)
 jobs = plan(list(load_suite("wide.toml").all_trials()), together=64)
 warm = plan(list(load_suite("warm.toml").all_trials()), together=64)
 with Store(Path("warm.sqlite")) as store:
-    execute(warm, store, Tasks(load_dataset), torch.device("cpu"))  # what the first step of all loads stays
+    execute(RunRequest(store, device="cpu"), warm, store, Tasks(load_dataset))  # what the first step of all loads stays
 for limit in sys.argv[1:]:
     Path("/proc/self/clear_refs").write_text("5")
     start = status("VmRSS")
     with Store(Path(f"{limit}.sqlite")) as store:
-        execute(jobs, store, Tasks(load_dataset), torch.device("cpu"), memory=int(limit))
+        execute(RunRequest(store, device="cpu", memory=int(limit)), jobs, store, Tasks(load_dataset))
     print(status("VmHWM") - start)
 """
 
