@@ -60,7 +60,7 @@ class Runner:
     name: str
     overhead: float  #: seconds that a worker loses with every unit
     units: float  #: empty ones a second, while workers die
-    rows: float  #: a second that the writer takes, claims and checks included, if each is a unit of its own
+    rows: float  #: a second that the writer takes, checks included, if each is a unit of its own
 
     @classmethod
     def measured(cls, name: str) -> Runner:
@@ -104,7 +104,7 @@ def _of_all(runner: Runner) -> list[str]:
     alone, units, hours = f"{runner.rows:.0f}", f"{runner.units:.0f}", RUNS / runner.rows / HOUR
     return [
         f"- The store: {size:.0f} GB, listed in {listed:.0f} s.",
-        f"- Its one writer: {alone} runs a second where each is a group of its own, with claims, checks and writes.",
+        f"- Its one writer: {alone} runs a second where each is a group of its own, with checks and writes.",
         f"  It makes {hours:.1f} h for all, whoever trains.",
         f"- The scheduler: {units} empty groups a second, on two cores that it shares with the writer and two workers,",
         "  which are killed now and then.",

@@ -133,8 +133,7 @@ class Writer:
                 if not (self.waiting or self.suspects) or self.over:
                     break
             else:
-                why = "killed, out of memory, or a script without if __name__ == '__main__'"
-                got = f"{POOLS} times one that died: {why}"
+                got = f"{POOLS} times one that died: killed, or out of memory?"
                 self.failures.append(InputError("--processes", "processes that live", got, GOES_ON))
         if not self.over:
             self.checkpoints.tidy(self.store)
@@ -192,18 +191,20 @@ class Writer:
         if future.cancelled() or isinstance(error, pool.lost):
             self.lose(pool, unit)
             return isinstance(error, BrokenProcessPool)
+        self.done += _epochs(unit)
         try:
             if error:
                 raise InputError("worker", "one that has wcll and trains", f"{type(error).__name__}: {error}")
-            self.store.add(rows_of(future.result(), unit, partly=self.terms.deadline is not None))
-            self.checkpoints.forget(self.store)
+            rows = rows_of(future.result(), unit, partly=self.terms.deadline is not None)
         except InputError as wrong:
             self.failures.append(wrong)
-        self.done += _epochs(unit)
+        else:
+            self.store.add(rows)
+            self.checkpoints.forget(self.store)
         return False
 
     def lose(self, pool: Pool, unit: Unit) -> None:
-        """Try a unit whose worker died again: with others beside it, then alone, and then no more."""
+        """Try a unit whose worker died again: next to others, then alone, and then no more."""
         self.lost[unit] += 1
         if self.lost[unit] <= pool.retries:
             self.waiting.append(unit)
@@ -241,8 +242,12 @@ def processes(count: int) -> Iterator[Pool]:
     with ProcessPoolExecutor(count, get_context("spawn"), _begin) as executor:
         try:
             with deaf_to_control_c():  # which the workers inherit
-                for _ in range(count):
-                    executor.submit(os.getpid)  # which starts one
+                started = [executor.submit(os.getpid) for _ in range(count)]  # each starts one
+            try:
+                started[0].result()
+            except BrokenProcessPool:
+                got = "one that died as it started: killed, or a script without if __name__ == '__main__'"
+                raise InputError("--processes", "processes that live", got, GOES_ON) from None
             yield Pool(executor, lambda: count, lambda: None, BrokenProcessPool, 1)
         except BaseException:
             for child in set(active_children()) - others:

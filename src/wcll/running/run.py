@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from math import inf
 from numbers import Integral
@@ -177,14 +177,16 @@ def train_missing(request: RunRequest) -> dict[str, Row]:
             with _open(request) as store:
                 say(f"{request.title}: all {len(keys)} runs are in {store.path}; nothing is left to do")
                 return _finished(request, store, keys)
-        tasks = Tasks(request.load)
-        check_jobs(left, tasks, request.where)  # before the store is made: bad data leave nothing behind
-        request = _that_fits(request, left, tasks)
-        with (
-            sole_writer(request.path),
-            EXECUTORS[request.executor](request, left, tasks) as fill,
-            _open(request) as store,
-        ):
+        tasks, lock = Tasks(request.load), sole_writer(request.path)
+        with ExitStack() as stack:
+            if not (new := not request.path.exists()):
+                stack.enter_context(lock)
+            check_jobs(left, tasks, request.where)  # before the store is made: bad data leave nothing behind
+            request = _that_fits(request, left, tasks)
+            fill = stack.enter_context(EXECUTORS[request.executor](request, left, tasks))
+            if new:
+                stack.enter_context(lock)
+            store = stack.enter_context(_open(request))
             say(f"{request.title}: {len(keys)} runs, {len(store.finished(keys))} of them in {store.path}")
             _execute(request, fill, store, keys)
             return _finished(request, store, keys)
