@@ -18,8 +18,9 @@ from cases import CASES, context
 from wcll import ComplementaryClassifier
 from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets
-from wcll.training import RunGroup, RunLoss, Training, make_engine, recipe_of
+from wcll.training import RunGroup, RunLoss, Training, make_engine
 from wcll.training.ranks import ranks, together
+from wcll.training.recipe import recipe_of
 
 K, N, BATCH, RATE = 4, 45, 9, 1e-2  #: an odd batch: parts of two processes differ
 EPOCHS = 4  #: of five steps: the last incomplete batch is dropped

@@ -12,11 +12,12 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from wcll import ComplementaryClassifier
-from wcll.annotators import ModelTransition, Round, transition_from_predictions, transition_with_model
+from wcll.annotators import ModelTransition, transition_with_model
 from wcll.checks import InputError, InputTypeError
-from wcll.crossfit import cross_fitted
-from wcll.labels import make_complementary, noisy_transition, to_mask, uniform_transition
+from wcll.crossfit import Round, cross_fitted, transition_from_predictions
+from wcll.labels import make_complementary, noisy_transition, uniform_transition
 from wcll.labels.families import FAMILIES
+from wcll.labels.masks import to_mask
 
 K = 4
 Q = np.array([[0.02, 0.7, 0.18, 0.1], [0.1, 0.02, 0.7, 0.18], [0.18, 0.1, 0.02, 0.7], [0.7, 0.18, 0.1, 0.02]])

@@ -24,21 +24,17 @@ from sklearn.utils import get_tags
 from cases import CASES
 from wcll import ComplementaryClassifier, LabelWarning
 from wcll.checks import InputError, InputTypeError
-from wcll.evaluation import (
-    LogLikelihoodScorer,
-    complementary_log_likelihood,
-    label_free_accuracy,
-    label_free_confusion,
-)
+from wcll.evaluation import LogLikelihoodScorer, label_free_accuracy, label_free_confusion
+from wcll.evaluation.label_free import complementary_log_likelihood
 from wcll.labels import (
     Belief,
     class_weights,
     imbalance_counts,
     inverse_size_transition,
     make_complementary,
-    to_mask,
     uniform_transition,
 )
+from wcll.labels.masks import to_mask
 from wcll.losses import LOSSES, LossSpec
 
 COMPLEMENTARY = [name for name, spec in LOSSES.items() if spec.labels == "complementary"]

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
         functional,
         labels,
         losses,
-        models,
         report,
         results,
         suites,
         testing,
         theory,
+        training,
     )
     from wcll.errors import LabelWarning
     from wcll.estimator import ComplementaryClassifier
@@ -40,13 +40,13 @@ __all__ = [
     "functional",
     "labels",
     "losses",
-    "models",
     "report",
     "results",
     "run",
     "suites",
     "testing",
     "theory",
+    "training",
 ]
 
 if not TYPE_CHECKING:  # type checkers see the imports above, so that a misspelt name is an error to them

@@ -10,14 +10,14 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
 from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, sample_weights, whole
-from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, Round, cross_fitted, transition_from_predictions
+from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
 from wcll.errors import LabelWarning
 from wcll.estimator import ComplementaryClassifier
 from wcll.inputs import check_labels
-from wcll.labels import to_mask
+from wcll.labels.masks import to_mask
 from wcll.losses import LOSSES
 
-__all__ = ["ModelTransition", "Round", "transition_from_predictions", "transition_with_model"]
+__all__ = ["ModelTransition", "transition_with_model"]
 
 RATE = 2e-3  #: of such a model, if it is small
 
@@ -37,7 +37,7 @@ def transition_with_model(
     r"""Q from samples and their complementary labels: EM with cross-fitted predictions.
 
     In every round models are trained on the other folds with the Q so far, and Q is estimated anew from their
-    predictions (:func:`transition_from_predictions`). It begins with popularity, again with popularity and a small
+    predictions. It begins with popularity, again with popularity and a small
     diagonal, and, if samples have more than two labels on average, once more with what these tell by themselves
     (:func:`wcll.labels.transition_from_repeated`; if any has more than five, ``wcll.labels.large_sets``). Which is
     taken, starts themselves among them, is decided by the likelihood of labels that neither model nor Q has seen:

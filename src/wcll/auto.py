@@ -24,29 +24,21 @@ from torch import Tensor
 from wcll.checks import BoolArray, FloatArray, InputError, IntArray
 from wcll.crossfit import transition_from_predictions
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_confusion
-from wcll.labels import Belief, check_table, to_mask
+from wcll.labels import Belief, check_table
 from wcll.labels.beliefs import q_in_words
 from wcll.labels.families import EARLY, FAMILIES, EstimatedTransition
+from wcll.labels.masks import to_mask
 from wcll.labels.statistics import label_totals
 from wcll.losses import LOSSES, Context, Targets
 from wcll.losses.chosen import AUTO as AUTO
 from wcll.losses.chosen import LIKELIHOOD
-from wcll.models import Family, ModelChoice, family_of
+from wcll.models.stack import Family, ModelChoice, family_of
 from wcll.neighbors import N_NEIGHBORS, components, label_shares, nearest_neighbors
 from wcll.streams import stream
-from wcll.training import (
-    PLAIN,
-    Engine,
-    Recipe,
-    RunGroup,
-    RunLoss,
-    Training,
-    make_engine,
-    torch_threads,
-    train,
-    training_threads,
-)
+from wcll.training import Engine, Recipe, RunGroup, RunLoss, Training, make_engine, torch_threads, train
+from wcll.training.device import training_threads
 from wcll.training.ranks import ranks
+from wcll.training.recipe import PLAIN
 
 LOSS = LIKELIHOOD  #: the likelihood of labels under Q: the one loss whose held-out value says how good a model is
 LINEAR_LR, NETWORK_LR = 1e-2, 1e-3  #: Adam's learning rates

@@ -12,9 +12,10 @@ from scipy.special import logsumexp, softmax
 from sklearn.model_selection import GroupKFold, KFold
 
 from wcll.checks import BoolArray, FloatArray, IntArray, finite_array, sample_weights, transition_matrix, whole
-from wcll.labels import to_mask, transition_from_repeated
+from wcll.labels import transition_from_repeated
 from wcll.labels.families import FAMILIES, EstimatedTransition
 from wcll.labels.large_sets import transition_from_large_sets
+from wcll.labels.masks import to_mask
 from wcll.labels.names import Classes, indexed
 from wcll.labels.sets import MOST_ORDERED
 from wcll.labels.statistics import label_totals

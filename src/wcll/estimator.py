@@ -51,14 +51,7 @@ from wcll.labels.statistics import label_totals, observed_marginal
 from wcll.labels.transition import normalised
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
-from wcll.models import (
-    Family,
-    ModelChoice,
-    UserStack,
-    check_size,
-    family_of,
-)
-from wcll.models.stack import folded, named, unfolded
+from wcll.models.stack import Family, ModelChoice, UserStack, check_size, family_of, folded, named, unfolded
 from wcll.models.turns import Turns
 from wcll.neighbors import (
     Scaling,
@@ -70,19 +63,9 @@ from wcll.neighbors import (
     standardized,
 )
 from wcll.streams import stream_seed
-from wcll.training import (
-    Engine,
-    RunGroup,
-    RunLoss,
-    Training,
-    dtype_and_device,
-    make_engine,
-    recipe_of,
-    torch_threads,
-    train,
-    training_threads,
-)
-from wcll.training.recipe import usual, usual_model
+from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
+from wcll.training.device import training_threads
+from wcll.training.recipe import recipe_of, usual, usual_model
 
 LOG = logging.getLogger("wcll")
 

@@ -31,7 +31,7 @@ from wcll.atomic import check_target, replacing
 from wcll.checks import InputError, InputTypeError, as_array, extra, positive, whole
 from wcll.fitted import FittedClassifier
 from wcll.inputs import check_features
-from wcll.models import Family
+from wcll.models.stack import Family
 from wcll.models.turns import alone
 
 OPSET = 20  #: of ONNX; onnxruntime 1.18 and newer run it

@@ -21,10 +21,10 @@ from wcll.evaluation.label_free import warn_of_contradiction
 from wcll.inputs import called, check_features, check_labels, check_target_prior, to_tensor
 from wcll.labels import Belief
 from wcll.labels.alarms import asked_by_features, asked_by_predictions
-from wcll.models import Family, RunStack, predict_logits
-from wcll.models.stack import named
+from wcll.models.stack import Family, RunStack, named, predict_logits
 from wcll.models.turns import alone
-from wcll.training import dtype_and_device, threads_for, torch_threads
+from wcll.training import dtype_and_device, torch_threads
+from wcll.training.device import threads_for
 
 
 def _has_probabilities(self: Any) -> bool:

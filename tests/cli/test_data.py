@@ -24,8 +24,9 @@ import pytest
 from small import PATIENCE
 from wcll.checks import InputError
 from wcll.cli.app import run
-from wcll.datasets import DATASETS, Download, archives, download_dataset, load_dataset
-from wcll.datasets.download import fetch
+from wcll.datasets import DATASETS, archives, load_dataset
+from wcll.datasets.download import download_dataset, fetch
+from wcll.datasets.entries import Download
 from wcll.datasets.folders import user_cache
 from wcll.datasets.idx import FILES
 

@@ -32,7 +32,8 @@ from tiny_data import (
 from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.cli.files import read_labels
-from wcll.datasets import DATASETS, data_folders, load_dataset
+from wcll.datasets import DATASETS, load_dataset
+from wcll.datasets.folders import data_folders
 from wcll.datasets.idx import FILES
 
 READERS = {name: write for name, write in EVERY_READER.items() if name != "ddsm"}  # which "own" is like

@@ -28,8 +28,8 @@ from tiny_data import (
     write_tiny_imagenet,
 )
 from wcll.checks import InputError, InputTypeError, MissingExtraError
-from wcll.datasets import DATASETS, Dataset, Split, checksums, data_folders, load_dataset
-from wcll.datasets.folders import user_cache
+from wcll.datasets import DATASETS, Dataset, Split, checksums, load_dataset
+from wcll.datasets.folders import data_folders, user_cache
 from wcll.datasets.idx import FILES
 
 REAL = os.environ.get("WCLL_DATA")

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from tiny_data import write_npz, write_parquet
 from wcll.checks import InputError, MissingExtraError
-from wcll.datasets import load_dataset, parquet, read_parquet, same_data
+from wcll.datasets import load_dataset, parquet
+from wcll.datasets.load import same_data
+from wcll.datasets.parquet import read_parquet
 
 arrow = pytest.importorskip("pyarrow")
 files = pytest.importorskip("pyarrow.parquet")

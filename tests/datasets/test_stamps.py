@@ -81,7 +81,7 @@ def is_accepted(name, data, stamp):
 
 def still_same(name, data, stamp):
     try:
-        return wcll.datasets.same_data(name, {stamp}, data)
+        return wcll.datasets.load.same_data(name, {stamp}, data)
     except InputError:  # it cannot even be read
         return False
 
@@ -151,8 +151,8 @@ def test_runs_of_several_versions_in_one_store(data, tmp_path):
     READERS["own.npz"](data)
     old, new = f"{(data / 'own.npz').stat().st_size}-", load_dataset("own.npz", data).stamp
     old += str((data / "own.npz").stat().st_mtime_ns)
-    assert wcll.datasets.same_data("own.npz", {"", old, new}, data)
-    assert not wcll.datasets.same_data("own.npz", {old, new, "another"}, data)
+    assert wcll.datasets.load.same_data("own.npz", {"", old, new}, data)
+    assert not wcll.datasets.load.same_data("own.npz", {old, new, "another"}, data)
 
 
 def test_a_folder_among_the_files_of_a_set(data, monkeypatch):
@@ -163,9 +163,9 @@ def test_a_folder_among_the_files_of_a_set(data, monkeypatch):
     spec = DATASETS["kmnist"]
     monkeypatch.setitem(DATASETS._items, "kmnist", replace(spec, files=(*spec.files, "more")))
     stamp = load_dataset("kmnist", data).stamp
-    assert wcll.datasets.same_data("kmnist", {stamp}, data)
+    assert wcll.datasets.load.same_data("kmnist", {stamp}, data)
     (folder / "more" / "deep" / "a.txt").write_text("b")
-    assert not wcll.datasets.same_data("kmnist", {stamp}, data)
+    assert not wcll.datasets.load.same_data("kmnist", {stamp}, data)
 
 
 def test_packed_and_unpacked_files_are_the_same_data(data):
@@ -190,7 +190,7 @@ def test_files_are_read_once_for_their_stamp(data, monkeypatch):
     stamp = load_dataset("own", data).stamp
     assert len(seen) == 4
     assert load_dataset("own", data).stamp == stamp
-    assert wcll.datasets.same_data("own", {stamp}, data)
+    assert wcll.datasets.load.same_data("own", {stamp}, data)
     assert len(seen) == 4
     assert len((user_cache() / "checksums.json").read_text().splitlines()) < 10  # one entry, not one a file
 

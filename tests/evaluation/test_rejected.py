@@ -15,7 +15,8 @@ from own_files import QUICK, write_csv
 from wcll import ComplementaryClassifier, LabelWarning
 from wcll.cli.app import run
 from wcll.evaluation import label_free_confusion
-from wcll.labels import TRANSITIONS, Belief, make_complementary, make_transition, uniform_transition
+from wcll.labels import Belief, make_complementary, uniform_transition
+from wcll.labels.transition import TRANSITIONS, make_transition
 from wcll.losses import LOSSES
 from wcll.report.model_page import model_page
 

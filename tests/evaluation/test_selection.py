@@ -8,18 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wcll.checks import InputError
-from wcll.evaluation import (
-    Confusion,
-    Figure,
-    checkpoints,
-    complementary_table,
-    label_free_accuracy,
-    label_free_confusion,
-    select,
-    smoothed,
-    zero_one_risk,
-)
-from wcll.evaluation.selection import CHECKPOINTS
+from wcll.evaluation import Figure, checkpoints, complementary_table, label_free_accuracy, label_free_confusion
+from wcll.evaluation.metrics import Confusion
+from wcll.evaluation.selection import CHECKPOINTS, select, smoothed, zero_one_risk
 from wcll.labels import Belief, imbalance_counts, make_complementary
 from wcll.labels.transition import biased_transition, inverse_size_transition, uniform_transition
 

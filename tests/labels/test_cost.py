@@ -12,15 +12,8 @@ from scipy.optimize import minimize
 
 from wcll import ComplementaryClassifier
 from wcll.checks import InputError
-from wcll.labels import (
-    FAMILIES,
-    biased_transition,
-    cost,
-    cost_if_wrong,
-    make_complementary,
-    noisy_transition,
-    uniform_transition,
-)
+from wcll.labels import FAMILIES, biased_transition, cost, make_complementary, noisy_transition, uniform_transition
+from wcll.labels.cost import cost_if_wrong
 
 FIR = [420, 120, 110, 120, 120, 110]  # one class is 42 % of the labels; uniform ones allow 20 %
 HABITS = np.array([np.roll([0.0, 0.8, 0.1, 0.1], y) for y in range(4)])

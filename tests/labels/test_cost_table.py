@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from wcll.checks import InputError
-from wcll.labels import FAMILIES, cost_if_wrong, costs_if_wrong, uniform_transition
+from wcll.labels import FAMILIES, costs_if_wrong, uniform_transition
+from wcll.labels.cost import cost_if_wrong
 
 FIR = [420, 120, 110, 120, 120, 110]
 

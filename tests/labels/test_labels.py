@@ -10,25 +10,19 @@ from hypothesis import strategies as st
 import oracles
 from wcll.checks import InputError
 from wcll.labels import (
-    TRANSITIONS,
     biased_transition,
-    check_mask,
-    complementary_prior,
     imbalance_counts,
     inverse_size_transition,
-    long_tailed_counts,
     make_complementary,
     make_imbalance,
-    make_transition,
     noisy_transition,
-    select_by_marginal,
-    selected_joint,
     shifted_transition,
-    step_counts,
-    to_mask,
     to_pairs,
     uniform_transition,
 )
+from wcll.labels.imbalance import long_tailed_counts, step_counts
+from wcll.labels.masks import check_mask, to_mask
+from wcll.labels.transition import TRANSITIONS, complementary_prior, make_transition, select_by_marginal, selected_joint
 from wcll.streams import STAGES, stream
 
 classes = st.integers(2, 12)

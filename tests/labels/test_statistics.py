@@ -10,22 +10,17 @@ from hypothesis import strategies as st
 import oracles
 from wcll.checks import InputError
 from wcll.labels import (
-    WEIGHTINGS,
     class_weights,
-    complementary_prior,
-    describe_labels,
-    eq13,
     imbalance_counts,
     inverse_size_transition,
-    label_counts,
     make_complementary,
     observed_marginal,
-    ordinary_prior,
-    recover_inverse_size,
     resample,
-    to_mask,
 )
-from wcll.labels.statistics import solve_pi
+from wcll.labels.masks import to_mask
+from wcll.labels.statistics import describe_labels, label_counts, ordinary_prior, recover_inverse_size, solve_pi
+from wcll.labels.transition import complementary_prior
+from wcll.labels.weights import WEIGHTINGS, eq13
 
 SETTINGS = [(10, [0], 2), (10, [0, 1], 2.5), (10, [0, 2, 4, 6, 8], 5), (5, [0, 1, 2, 3], 10), (3, [2], 3), (2, [1], 4)]
 

@@ -10,7 +10,8 @@ import torch
 from cases import CASES, context
 from wcll.checks import InputError
 from wcll.functional import forward, free, log, op
-from wcll.losses import LOSSES, LossModule, Targets, Transition, targets
+from wcll.losses import LOSSES, LossModule, Targets, targets
+from wcll.losses.arguments import Transition
 from wcll.testing.examples import example_logits
 
 K, N = 5, 12

@@ -13,7 +13,8 @@ from cases import CASES, Case, context, labels, value
 from oracles import ORACLES, op_w_gradient
 from wcll import functional
 from wcll.checks import InputError
-from wcll.losses import LOSSES, Context, LossModule, Targets, Transition
+from wcll.losses import LOSSES, Context, LossModule, Targets
+from wcll.losses.arguments import Transition
 from wcll.testing import loss_checks
 from wcll.testing.examples import example_logits as logits
 

@@ -10,17 +10,12 @@ import pytest
 import torch
 
 import wcll.functional as F  # noqa: N812
-from wcll.labels import (
-    class_weights,
-    complementary_prior,
-    eq13,
-    imbalance_counts,
-    inverse_size_transition,
-    observed_marginal,
-    uniform_transition,
-)
-from wcll.losses import BASES, Targets
+from wcll.labels import class_weights, imbalance_counts, inverse_size_transition, observed_marginal, uniform_transition
+from wcll.labels.transition import complementary_prior
+from wcll.labels.weights import eq13
+from wcll.losses import Targets
 from wcll.losses.arguments import prepare
+from wcll.losses.base_losses import BASES
 from wcll.losses.risks import partial_risks
 from wcll.testing.examples import example_logits as logits
 from wcll.testing.examples import example_transition as random_transition

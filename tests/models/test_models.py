@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from wcll.checks import InputError
-from wcll.models import MLP, MODELS, build_model, check_size, outline_model, predict_logits
+from wcll.models import MODELS
 from wcll.models.counters import counter_uniform, philox, stream_keys
+from wcll.models.dense import MLP
 from wcll.models.layers import RunDropout, prepare_dropouts
+from wcll.models.stack import build_model, check_size, outline_model, predict_logits
 
 K, N = 4, 48
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from wcll.labels import complementary_prior, eq13, imbalance_counts, uniform_transition
+from wcll.labels import imbalance_counts, uniform_transition
+from wcll.labels.transition import complementary_prior
+from wcll.labels.weights import eq13
 from wcll.paper.findings import contradictions
 from wcll.paper.published import find
 

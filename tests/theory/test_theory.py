@@ -27,7 +27,6 @@ from wcll.theory import (
     Problem,
     corrected_lemma,
     corrected_theorem,
-    finite_class,
     lemma1,
     linear_complexity,
     linear_complexity_of,
@@ -35,7 +34,7 @@ from wcll.theory import (
     theorem1,
 )
 from wcll.theory import simulation as sim
-from wcll.theory.bounds import LOSS_KINDS, cross_entropy_limit, labels_needed
+from wcll.theory.bounds import LOSS_KINDS, cross_entropy_limit, finite_class, labels_needed
 
 ROOT = Path(wcll.__file__).parents[2]
 RESULTS = ROOT / "results" / "bounds.json"
@@ -200,7 +199,7 @@ def test_the_risk_of_zero_outputs():
     """Against the loss itself, on every pair of a class and a label."""
     problem = table2()
     sizes = imbalance_counts(n_majority=2000, n_classes=10, minority=[0], p=2)
-    matrix = wcll.labels.make_transition("inverse-size", sizes)
+    matrix = wcll.labels.transition.make_transition("inverse-size", sizes)
     joint = torch.tensor(sizes / sizes.sum())[:, None] * torch.tensor(matrix)
     weight = sizes / sizes.sum()  # Eq. 13
     labels = torch.arange(10).expand(10, -1)

@@ -19,16 +19,17 @@ from cases import CASES, Case, context, labels
 from small import PATIENCE, SMALL, run_suite
 from wcll.cli.app import run as cli
 from wcll.losses import LOSSES, Context, LossSpec, Targets
-from wcll.models import predict_logits
+from wcll.models.stack import predict_logits
 from wcll.report.formats import to_csv
 from wcll.report.tables import build_table
 from wcll.suites import load_suite, parse_suite
-from wcll.training import RunGroup, RunLoss, Standard, Training, make_engine, torch_threads, train
+from wcll.training import RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.captured import CapturedRuns
 from wcll.training.graph import WARM_UP, Replay
 from wcll.training.linear import LinearRuns
 from wcll.training.optim import RunAdam, StackedAdam
 from wcll.training.plain import PlainLoop
+from wcll.training.standard import Standard
 
 K, N, BATCH = 5, 90, 32
 RATES = (1e-3, 1e-2)

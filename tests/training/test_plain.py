@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from wcll.training.batches.batches import batches
 
 from cases import CASES, context
 from wcll.losses import LOSSES, Context, Targets
-from wcll.training import RunAdam, RunGroup, RunLoss, Training, batches
+from wcll.training import RunGroup, RunLoss, Training
+from wcll.training.optim import RunAdam
 from wcll.training.plain import PlainLoop
 
 MODELS_TRAINED = [

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from cases import CASES, Case, context
 from wcll.checks import InputError
 from wcll.losses import LOSSES, Context, Targets
-from wcll.training import RunAdam, RunGroup, RunLoss, Training
+from wcll.training import RunGroup, RunLoss, Training
 from wcll.training.captured import CapturedRuns
 from wcll.training.course import RAMP, Course, rate_at
 from wcll.training.engines import engine_for
 from wcll.training.linear import LinearRuns
-from wcll.training.optim import RunSGD
+from wcll.training.optim import RunAdam, RunSGD
 from wcll.training.plain import PlainLoop
 from wcll.training.recipe import PLAIN, RECIPES, Recipe, recipe_of
 from wcll.training.views import view_of, without_square

@@ -11,8 +11,9 @@ import typer
 from wcll.checks import InputError
 from wcll.cli.messages import show
 from wcll.cli.output import console, grid, progress_bar
-from wcll.datasets import DATASETS, DatasetSpec, data_folders, download_dataset
-from wcll.datasets.folders import check_folder, download_folder
+from wcll.datasets import DATASETS, DatasetSpec
+from wcll.datasets.download import download_dataset
+from wcll.datasets.folders import check_folder, data_folders, download_folder
 
 app = typer.Typer(rich_markup_mode=None)
 

@@ -30,7 +30,8 @@ from wcll.cli.suites import (
     train_missing,
     train_until,
 )
-from wcll.datasets import DATASETS, data_folders
+from wcll.datasets import DATASETS
+from wcll.datasets.folders import data_folders
 from wcll.evaluation import METRICS
 from wcll.paper import search
 from wcll.paper.beyond import BEYOND

@@ -15,13 +15,9 @@ from wcll.atomic import check_output, replacing
 from wcll.checks import InputError, IntArray
 from wcll.cli.files import load_npy, read_labels
 from wcll.cli.output import ForceOption, console, grid
-from wcll.labels import (
-    TRANSITIONS,
-    LabelSummary,
-    describe_labels,
-    make_complementary,
-    make_transition,
-)
+from wcll.labels import make_complementary
+from wcll.labels.statistics import LabelSummary, describe_labels
+from wcll.labels.transition import TRANSITIONS, make_transition
 from wcll.memory import check_memory
 from wcll.results.csv_lines import csv_line
 

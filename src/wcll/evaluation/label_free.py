@@ -25,9 +25,9 @@ from wcll.checks import (
 )
 from wcll.errors import LabelWarning
 from wcll.evaluation.confusion import complementary_table
-from wcll.labels import to_mask
 from wcll.labels.alarms import asked_by_predictions, check_samples
 from wcll.labels.beliefs import Belief
+from wcll.labels.masks import to_mask
 from wcll.labels.names import Classes, indexed
 
 LEAST = float(np.log(np.finfo(np.float64).tiny))  #: the log-likelihood of what is impossible

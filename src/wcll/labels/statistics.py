@@ -69,9 +69,7 @@ def label_totals(labels: IntArray | BoolArray, n_classes: int, weight: FloatArra
 def label_counts(
     ybar: Any, n_classes: int | None = None, *, sample_weight: ArrayLike | None = None, classes: Classes = None
 ) -> Estimate:
-    """How often each class is named; of s labels a sample each counts 1/s, so that counts sum to n.
-
-    Labels are class indices, lists of them, or a mask, of ``n_classes``; or names among ``classes``.
+    """How often each class is named; labels as for :func:`observed_marginal`. The counts sum to n.
 
     >>> label_counts(["cat", "dog", "dog"], classes=["bird", "cat", "dog"]).value
     array([0., 1., 2.])
@@ -84,7 +82,9 @@ def label_counts(
 def observed_marginal(
     ybar: Any, n_classes: int | None = None, *, sample_weight: ArrayLike | None = None, classes: Classes = None
 ) -> Estimate:
-    """The share of each class among the labels, ``pbar``; labels as for :func:`label_counts`.
+    """The share of each class among the labels, ``pbar``; of s labels of a sample each counts 1/s.
+
+    Labels are class indices, lists of them, or a mask, of ``n_classes``; or names among ``classes``.
 
     >>> observed_marginal([0, 0, 1, 2], 3).value
     array([0.5 , 0.25, 0.25])

@@ -6,10 +6,8 @@ The plain functions are in :mod:`wcll.functional`.
 # ruff: noqa: F401, I001  (families stand in the order of their papers, and so do their losses in the registry)
 from wcll.losses import pairwise, unbiased, forward, upper_bounds, bounded, surrogate, discriminative, robust, onevsrest
 from wcll.losses import weighted, penalised, adaptive, ordinary
-from wcll.losses.arguments import Transition
-from wcll.losses.base_losses import BASES
 from wcll.losses.modules import LossModule
-from wcll.losses.spec import LOSSES, Context, LossSpec, Table1
+from wcll.losses.spec import LOSSES, Context, LossSpec
 from wcll.losses.targets import Targets
 
-__all__ = ["BASES", "LOSSES", "Context", "LossModule", "LossSpec", "Table1", "Targets", "Transition"]
+__all__ = ["LOSSES", "Context", "LossModule", "LossSpec", "Targets"]

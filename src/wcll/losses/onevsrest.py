@@ -132,7 +132,7 @@ def scarce(logits: Tensor, ybar: Labels, *, prior: Array, reduction: Reduction =
     ybar : tensor or Targets
         Class indices of shape (..., n), or a boolean mask of shape (..., n, k) of label sets.
     prior : array of shape (..., k)
-        The ordinary class shares :math:`\pi`, see :func:`wcll.labels.ordinary_prior`.
+        The ordinary class shares :math:`\pi`: with Q and label shares :math:`\bar p`, :math:`\pi^\top Q = \bar p^\top`.
     reduction : {"mean"}
         No other: the loss is built on class means, which no single sample has.
 

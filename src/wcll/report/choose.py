@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from wcll.checks import FloatArray
-from wcll.evaluation import select
+from wcll.evaluation.selection import select
 
 #: How tables say what their figures are.
 SELECTED_BY = {

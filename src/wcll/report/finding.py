@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from wcll.evaluation import metric_title
+from wcll.evaluation.metrics import metric_title
 from wcll.report.tables import Line, Table
 from wcll.suites.suite import Suite
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import ceil
 from typing import TypeVar
 
-from wcll.evaluation import metric_title
+from wcll.evaluation.metrics import metric_title
 from wcll.report.cells import DIVERGED, SIGNIFICANCE, UNDECIDED, Cell, compared
 from wcll.report.choose import SELECTED_BY, Picked, R, Run, choose
 from wcll.results.row import Row

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from wcll.checks import InputError, choice
-from wcll.evaluation import check_metric
+from wcll.evaluation.metrics import check_metric
 from wcll.suites.settings import whole
 from wcll.suites.suite import MOST_RUNS, Axis, Settings, Suite, TableSpec
 from wcll.suites.toml_lines import Lines, Section

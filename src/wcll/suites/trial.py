@@ -17,7 +17,8 @@ from wcll.labels.transition import TRANSITIONS
 from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES, LossSpec
 from wcll.losses.chosen import AUTO, spec_of
-from wcll.models import MODELS, Family
+from wcll.models import MODELS
+from wcll.models.stack import Family
 from wcll.suites import settings as read
 from wcll.suites.settings import BY_LABEL, Options, Role, Setting, setting
 from wcll.training.recipe import OPTIMISERS, PLAIN, Recipe, usual

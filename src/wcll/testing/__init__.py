@@ -1,6 +1,6 @@
 """Checks of a loss: the contract that every registered loss fulfils, for your own losses too.
 
-:func:`check_loss` runs them all; :func:`loss_checks` lists them one by one, for a test framework.
+:func:`check_loss` runs them all; ``loss_checks`` lists them one by one, for a test framework.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wcll.streams import whole_seed
 from wcll.testing.contract import CheckedLoss, applicable_checks
 from wcll.testing.examples import example_context
 
-__all__ = ["LossCheck", "check_loss", "loss_checks"]
+__all__ = ["check_loss"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from wcll.checks import FloatArray, IntArray, choice
-from wcll.labels import imbalance_counts, make_transition
+from wcll.labels import imbalance_counts
+from wcll.labels.transition import make_transition
 from wcll.labels.weights import eq13
 from wcll.memory import check_memory
 from wcll.streams import stream

@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.losses import Context, Targets, Transition
+from wcll.losses import Context, Targets
+from wcll.losses.arguments import Transition
 from wcll.losses.softmax import softmax
 from wcll.losses.targets import overwrite
-from wcll.models import Linear
+from wcll.models.dense import Linear
 from wcll.training.engine import Engine, Need, logits_need, samples_need
 from wcll.training.graph import Replay
 from wcll.training.optim import StackedAdam

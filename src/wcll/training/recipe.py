@@ -72,7 +72,7 @@ class Recipe:
         return {name: value for name, value in sorted(asdict(self).items()) if value != getattr(base or PLAIN, name)}
 
     def named(self) -> dict[str, Any]:
-        """As :func:`recipe_of` takes it: the name of the nearest, and what differs from that."""
+        """As ``training`` takes it: the name of the nearest, and what differs from that."""
         name = min(RECIPES, key=lambda one: len(self.changed(RECIPES[one])))
         return {"name": name, **self.changed(RECIPES[name])}
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from wcll.checks import InputError
 from wcll.losses import Context, LossSpec, Targets
 from wcll.losses.forward import BALANCE
-from wcll.models import Family, ModelChoice, RunStack, build_model, family_of
+from wcll.models.stack import Family, ModelChoice, RunStack, build_model, family_of
 from wcll.models.turns import Turns
 from wcll.training.device import all_finite
 from wcll.training.feed import Feed
