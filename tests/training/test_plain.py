@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from wcll.training.batches.batches import batches
+from wcll.training.batches import batches
 
 from cases import CASES, context
 from wcll.losses import LOSSES, Context, Targets
