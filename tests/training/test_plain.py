@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from wcll.training.batches import batches
 
 from cases import CASES, context
 from wcll.losses import LOSSES, Context, Targets
 from wcll.training import RunGroup, RunLoss, Training
+from wcll.training.batches import batches
 from wcll.training.optim import RunAdam
 from wcll.training.plain import PlainLoop
 
