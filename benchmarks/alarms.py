@@ -44,9 +44,9 @@ import torch
 from scipy.special import ndtr, ndtri
 
 from wcll import ComplementaryClassifier, LabelWarning
-from wcll.checks import InputError
 from wcll.datasets import load_dataset
 from wcll.evaluation import label_free_confusion
+from wcll.exceptions import InputError
 from wcll.labels import (
     Belief,
     biased_transition,

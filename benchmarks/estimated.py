@@ -24,8 +24,8 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from wcll.checks import InputError
 from wcll.evaluation import Figure, LabelFreeConfusion, label_free_confusion
+from wcll.exceptions import InputError
 from wcll.labels import (
     Belief,
     biased_transition,

@@ -23,8 +23,8 @@ from collections import defaultdict
 import numpy as np
 import scipy
 
-from wcll.checks import InputError
 from wcll.evaluation import Figure, LabelFreeConfusion, label_free_confusion
+from wcll.exceptions import InputError
 from wcll.labels import Belief
 from wcll.labels.transition import biased_transition, inverse_size_transition, uniform_transition
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from wcll.errors import InputError
 from wcll.evaluation import METRICS
+from wcll.exceptions import InputError
 from wcll.losses import LOSSES
 from wcll.models import MODELS
 from wcll.suites import packaged_suites

@@ -16,7 +16,7 @@ import torch
 
 from cases import CASES, context
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.losses import LOSSES, Context, Targets
 from wcll.training import RunGroup, RunLoss, Training, make_engine
 from wcll.training.ranks import ranks, together

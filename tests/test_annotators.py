@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from wcll import ComplementaryClassifier
-from wcll.annotators import ModelTransition, transition_with_model
-from wcll.checks import InputError, InputTypeError
-from wcll.crossfit import Round, cross_fitted, transition_from_predictions
+from wcll.annotators import transition_with_model
+from wcll.crossfit import ModelTransition, Round, cross_fitted, transition_from_predictions
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import make_complementary, noisy_transition, uniform_transition
 from wcll.labels.families import FAMILIES
 from wcll.labels.masks import to_mask

@@ -13,7 +13,7 @@ from sklearn.datasets import make_blobs
 from sklearn.neighbors import NearestNeighbors
 
 from wcll import ComplementaryClassifier, LabelWarning, auto
-from wcll.checks import InputError, InputTypeError
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import biased_transition, make_complementary, uniform_transition
 from wcll.training import recipe
 

@@ -23,9 +23,9 @@ from sklearn.utils import get_tags
 
 from cases import CASES
 from wcll import ComplementaryClassifier, LabelWarning
-from wcll.checks import InputError, InputTypeError
 from wcll.evaluation import LogLikelihoodScorer, label_free_accuracy, label_free_confusion
 from wcll.evaluation.label_free import complementary_log_likelihood
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import (
     Belief,
     class_weights,

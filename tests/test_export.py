@@ -13,8 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError
-from wcll.errors import MissingExtraError
+from wcll.exceptions import InputError, MissingExtraError
 from wcll.export import OPSETS, to_onnx
 
 RNG = np.random.default_rng(0)

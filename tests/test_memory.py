@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wcll.errors import InputError
-from wcll.memory import check_memory, free_memory, in_words
+from wcll._memory import check_memory, free_memory, in_words
+from wcll.exceptions import InputError
 
 
 def test_what_fits_passes_and_what_does_not_is_one_line():

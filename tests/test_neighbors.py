@@ -11,7 +11,7 @@ import torch
 from sklearn.datasets import load_digits, make_blobs
 
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError, InputTypeError
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import make_complementary
 from wcll.losses import LOSSES, Context, Targets
 from wcll.neighbors import MAX_COMPONENTS, column_scaling, components, label_shares, nearest_neighbors

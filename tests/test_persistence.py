@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 Y = np.arange(12) % 3

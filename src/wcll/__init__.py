@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         theory,
         training,
     )
-    from wcll.errors import LabelWarning
     from wcll.estimator import ComplementaryClassifier
+    from wcll.exceptions import LabelWarning
     from wcll.running.run import run
 
 __all__ = [
@@ -57,7 +57,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above, so that a misspelt
             raise AttributeError(f"module 'wcll' has no attribute {name!r}")
         homes = {
             "ComplementaryClassifier": "wcll.estimator",
-            "LabelWarning": "wcll.errors",
+            "LabelWarning": "wcll.exceptions",
             "run": "wcll.running.run",
         }
         return getattr(import_module(homes[name]), name) if name in homes else import_module(f"wcll.{name}")

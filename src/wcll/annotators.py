@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
-from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, sample_weights, whole
+from wcll._validation import FloatArray, IntArray, sample_weights, whole
 from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
-from wcll.errors import LabelWarning
 from wcll.estimator import ComplementaryClassifier
+from wcll.exceptions import InputError, InputTypeError, LabelWarning
 from wcll.inputs import check_labels
 from wcll.labels.masks import to_mask
 from wcll.losses import LOSSES

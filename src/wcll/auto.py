@@ -21,9 +21,11 @@ from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.model_selection import GroupKFold, KFold
 from torch import Tensor
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray
+from wcll._random import stream
+from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.crossfit import transition_from_predictions
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_confusion
+from wcll.exceptions import InputError
 from wcll.labels import Belief, check_table
 from wcll.labels.beliefs import q_in_words
 from wcll.labels.families import EARLY, FAMILIES, EstimatedTransition
@@ -34,7 +36,6 @@ from wcll.losses.chosen import AUTO as AUTO
 from wcll.losses.chosen import LIKELIHOOD
 from wcll.models.stack import Family, ModelChoice, family_of
 from wcll.neighbors import N_NEIGHBORS, components, label_shares, nearest_neighbors
-from wcll.streams import stream
 from wcll.training import Engine, Recipe, RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.device import training_threads
 from wcll.training.ranks import ranks

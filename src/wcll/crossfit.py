@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 from sklearn.model_selection import GroupKFold, KFold
 
-from wcll.checks import BoolArray, FloatArray, IntArray, finite_array, sample_weights, transition_matrix, whole
+from wcll._validation import BoolArray, FloatArray, IntArray, finite_array, sample_weights, transition_matrix, whole
 from wcll.labels import transition_from_repeated
 from wcll.labels.families import FAMILIES, EstimatedTransition
 from wcll.labels.large_sets import transition_from_large_sets

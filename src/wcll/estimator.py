@@ -19,19 +19,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from wcll import auto
-from wcll.checks import (
-    FloatArray,
-    InputError,
-    InputTypeError,
-    IntArray,
-    choice,
-    non_negative,
-    positive,
-    sample_weights,
-    whole,
-)
-from wcll.errors import LabelWarning
+from wcll._random import stream_seed
+from wcll._validation import FloatArray, IntArray, choice, non_negative, positive, sample_weights, whole
 from wcll.evaluation import LabelFreeConfusion
+from wcll.exceptions import InputError, InputTypeError, LabelWarning
 from wcll.inputs import (
     Samples,
     Stream,
@@ -62,7 +53,6 @@ from wcll.neighbors import (
     nearest_neighbors,
     standardized,
 )
-from wcll.streams import stream_seed
 from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
 from wcll.training.device import training_threads
 from wcll.training.recipe import recipe_of, usual, usual_model

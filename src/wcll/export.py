@@ -27,8 +27,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from wcll import __version__
-from wcll.atomic import check_target, replacing
-from wcll.checks import InputError, InputTypeError, as_array, extra, positive, whole
+from wcll._files import check_target, replacing
+from wcll._validation import as_array, extra, positive, whole
+from wcll.exceptions import InputError, InputTypeError
 from wcll.fitted import FittedClassifier
 from wcll.inputs import check_features
 from wcll.models.stack import Family

@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray, finite_array
-from wcll.errors import LabelWarning
+from wcll._validation import BoolArray, FloatArray, IntArray, finite_array
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_accuracy, label_free_confusion
 from wcll.evaluation.label_free import warn_of_contradiction
+from wcll.exceptions import InputError, LabelWarning
 from wcll.inputs import called, check_features, check_labels, check_target_prior, to_tensor
 from wcll.labels import Belief
 from wcll.labels.alarms import asked_by_features, asked_by_predictions

@@ -13,13 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array, choice, distribution
-from wcll.errors import short
+from wcll._memory import check_memory
+from wcll._random import whole_seed
+from wcll._validation import FloatArray, IntArray, as_array, choice, distribution
+from wcll.exceptions import InputError, InputTypeError, short
 from wcll.labels.masks import to_pairs
 from wcll.labels.names import NamedLabels, declared_categories, encode_labels, said_of
 from wcll.labels.transition import normalised
-from wcll.memory import check_memory
-from wcll.streams import whole_seed
 from wcll.training.device import all_finite
 from wcll.training.feed import Feed
 

@@ -11,7 +11,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from wcll import __version__
-from wcll.checks import FloatArray
+from wcll._validation import FloatArray
 from wcll.fitted import FittedClassifier
 from wcll.inputs import seed_of
 from wcll.labels.weights import ClassWeights

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from wcll.checks import FloatArray, IntArray
-from wcll.streams import stream
+from wcll._random import stream
+from wcll._validation import FloatArray, IntArray
 
 N_NEIGHBORS = 10  #: with the sample itself, where ``loss="auto"`` looks for them
 MAX_COMPONENTS = 40  #: principal components in which distances are measured, if there are more features

@@ -19,11 +19,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from wcll.atomic import replacing
-from wcll.checks import (
+from wcll._files import check_file, replacing
+from wcll._memory import check_memory
+from wcll._validation import (
     FloatArray,
-    InputError,
-    InputTypeError,
     choice,
     class_weights_array,
     distribution,
@@ -33,12 +32,11 @@ from wcll.checks import (
     transition_matrix,
     whole,
 )
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import Belief, ClassWeights, EstimatedTransition
 from wcll.labels.names import class_names
 from wcll.losses.spec import Link
-from wcll.memory import check_memory
 from wcll.neighbors import Scaling
-from wcll.reading import check_file
 
 FORMAT = "wcll-model-1"
 DTYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "I32": torch.int32, "I16": torch.int16}

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from small import LINEAR, PATIENCE, start
-from wcll.checks import InputError, InputTypeError
 from wcll.cli.app import COMMANDS, run
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import inverse_size_transition, uniform_transition
 from wcll.losses import LOSSES
 
@@ -234,7 +234,8 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path, tmp_path_factory):
 
 
 def test_missing_extra_names_its_remedy():
-    from wcll.checks import MissingExtraError, extra
+    from wcll._validation import extra
+    from wcll.exceptions import MissingExtraError
 
     with pytest.raises(MissingExtraError, match=r"pip install 'wcll\[images\]'"):
         extra("no_such_module_of_images", "images")

@@ -22,13 +22,13 @@ import numpy as np
 import pytest
 
 from small import PATIENCE
-from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.datasets import DATASETS, archives, load_dataset
 from wcll.datasets.download import download_dataset, fetch
 from wcll.datasets.entries import Download
 from wcll.datasets.folders import user_cache
 from wcll.datasets.idx import FILES
+from wcll.exceptions import InputError
 
 RNG = np.random.default_rng(0)
 

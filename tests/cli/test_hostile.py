@@ -19,7 +19,7 @@ import typer
 from typer.main import get_group
 
 from wcll.cli.app import COMMANDS, run
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 from wcll.export import Checked
 from wcll.running.run import run as train_now
 from wcll.suites import load_suite

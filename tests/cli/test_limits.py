@@ -62,7 +62,7 @@ def test_labels_of_very_many_classes(kind, tmp_path, capsys):
 
 
 def test_several_labels_of_many_samples(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 10**6)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 10**6)
     np.save(tmp_path / "y.npy", np.arange(3000) % 300)
     arguments = ["simulate", str(tmp_path / "y.npy"), "--out", str(tmp_path / "o.csv")]
     assert "which is free, got matrices of 300 classes" in one_line(arguments, capsys)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from own_files import QUICK, columns, digits, write_all, write_csv
+from wcll._files import MODEL, PREPROCESSING
 from wcll.cli.app import run
-from wcll.owndata.folder import MODEL, PREPROCESSING
 
 
 @pytest.fixture(scope="module")

@@ -224,7 +224,7 @@ def test_own_data_that_changed_are_not_taken_for_the_old(folder, capsys):
 
 def test_a_unit_that_fails_does_not_keep_the_others(folder, capsys, monkeypatch):
     """A class that is never named cannot be weighted: which seeds it hits is not known beforehand."""
-    from wcll.checks import InputError
+    from wcll.exceptions import InputError
     from wcll.running import execute
 
     plain = execute.run_jobs

@@ -16,7 +16,7 @@ import torch
 
 from own_files import write_all
 from small import PATIENCE
-from wcll.atomic import STATE
+from wcll._files import STATE
 from wcll.cli.app import run
 from wcll.cli.torchrun import Company
 from wcll.owndata.folder import OwnModel

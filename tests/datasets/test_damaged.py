@@ -29,12 +29,12 @@ from tiny_data import (
     write_npz,
     write_tiny_imagenet,
 )
-from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.cli.files import read_labels
 from wcll.datasets import DATASETS, load_dataset
 from wcll.datasets.folders import data_folders
 from wcll.datasets.idx import FILES
+from wcll.exceptions import InputError
 
 READERS = {name: write for name, write in EVERY_READER.items() if name != "ddsm"}  # which "own" is like
 every_reader = pytest.mark.parametrize("name", READERS)
@@ -42,7 +42,7 @@ every_reader = pytest.mark.parametrize("name", READERS)
 
 @pytest.fixture
 def little_memory(monkeypatch):
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 10**6)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 10**6)
 
 
 def error(name, data=None):
@@ -331,7 +331,7 @@ def test_images_without_pixels(tmp_path, shape):
 
 def test_records_that_do_not_fit(tmp_path, monkeypatch):
     write_cifar10(tmp_path / "cifar10")
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 5000)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 5000)
     assert "data_batch_1.bin: expected at most 5 kB, which is free, got " in error("cifar10", tmp_path)
 
 

@@ -27,10 +27,10 @@ from tiny_data import (
     write_npz,
     write_tiny_imagenet,
 )
-from wcll.checks import InputError, InputTypeError, MissingExtraError
 from wcll.datasets import DATASETS, Dataset, Split, checksums, load_dataset
 from wcll.datasets.folders import data_folders, user_cache
 from wcll.datasets.idx import FILES
+from wcll.exceptions import InputError, InputTypeError, MissingExtraError
 
 REAL = os.environ.get("WCLL_DATA")
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny_data import write_manifest, write_npz
-from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.datasets import Dataset, Split, load_dataset
 from wcll.datasets.base import fingerprint
+from wcll.exceptions import InputError
 
 X = np.arange(36, dtype=np.uint8).reshape(4, 3, 3)
 Y = np.array([0, 1, 2, 1])
@@ -309,7 +309,7 @@ def test_labels_alone_are_no_data(tmp_path):
 
 def test_labels_that_do_not_fit(tmp_path, monkeypatch):
     """Many labels of a sample, or many classes: what is made of them is larger than the file."""
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 10**5)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 10**5)
     many = np.tile(np.arange(3000, dtype=np.int16), (4, 1))
     assert "expected at most 100 kB, which is free, got 12000 labels in ybar of 576 kB" in error(
         tmp_path / "a.npz", ybar=many

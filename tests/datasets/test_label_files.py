@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from wcll.checks import InputError
 from wcll.datasets.label_files import read_label_file
+from wcll.exceptions import InputError
 from wcll.labels import make_complementary
 
 TABLE = """item,not_label,other,who
@@ -161,7 +161,7 @@ def test_files_of_another_kind(name, tmp_path):
 
 
 def test_memory_is_asked_for_before_it_is_taken(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 100)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 100)
     with pytest.raises(InputError, match="which is free"):
         read_label_file(table)
 

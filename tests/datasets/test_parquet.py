@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny_data import write_npz, write_parquet
-from wcll.checks import InputError, MissingExtraError
 from wcll.datasets import load_dataset, parquet
 from wcll.datasets.load import same_data
 from wcll.datasets.parquet import read_parquet
+from wcll.exceptions import InputError, MissingExtraError
 
 arrow = pytest.importorskip("pyarrow")
 files = pytest.importorskip("pyarrow.parquet")
@@ -351,7 +351,7 @@ def test_tables_that_do_not_fit(tmp_path, monkeypatch):
     """A column of one value is a small file."""
     path = write_parquet(tmp_path / "a.parquet", a=np.zeros(20_000), not_label=np.arange(20_000) % 2)
     assert path.stat().st_size < 10_000
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 10**5)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 10**5)
     with pytest.raises(InputError, match=r"expected at most 100 kB, which is free, got 20000 rows of 1 features of "):
         load_dataset(str(path))
 
@@ -360,7 +360,7 @@ def test_a_long_name_is_kept_once(tmp_path, monkeypatch):
     """In the file it is, too; copies would take 200 MB."""
     n, long = 2000, "b" * 100_000
     path = write_parquet(tmp_path / "a.parquet", a=np.zeros(n), not_label=[["a", long][i % 2] for i in range(n)])
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 10**6)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 10**6)
     before = arrow.default_memory_pool().max_memory()
     data = read_parquet(path)
     assert data.train.ybar.tolist() == [i % 2 for i in range(n)]
@@ -415,7 +415,7 @@ def test_bytes_of_a_footer(tmp_path):
 def test_long_lists_that_do_not_fit(tmp_path, monkeypatch):
     lists = [["a", "b"] * 3000, ["b", "c"], ["a"]]
     path = write_parquet(tmp_path / "a.parquet", a=[1.5, 2.5, 3.5], not_label=lists)
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 10**5)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 10**5)
     with pytest.raises(
         InputError, match=r"expected at most 100 kB, which is free, got 6003 labels in column not_label"
     ):

@@ -17,10 +17,10 @@ from tiny_data import (
     write_idx,
     write_manifest,
 )
-from wcll.checks import InputError
 from wcll.datasets import DATASETS, checksums, load_dataset
 from wcll.datasets.folders import user_cache
 from wcll.datasets.idx import FILES
+from wcll.exceptions import InputError
 from wcll.results import Row, Store
 
 SUITE = """

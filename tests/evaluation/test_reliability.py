@@ -7,8 +7,8 @@ import pytest
 from scipy.special import softmax
 
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError, InputTypeError
 from wcll.evaluation import label_free_reliability
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import make_complementary, uniform_transition
 from wcll.labels.masks import to_mask
 

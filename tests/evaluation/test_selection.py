@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wcll.checks import InputError
 from wcll.evaluation import Figure, checkpoints, complementary_table, label_free_accuracy, label_free_confusion
 from wcll.evaluation.metrics import Confusion
 from wcll.evaluation.selection import CHECKPOINTS, select, smoothed, zero_one_risk
+from wcll.exceptions import InputError
 from wcll.labels import Belief, imbalance_counts, make_complementary
 from wcll.labels.transition import biased_transition, inverse_size_transition, uniform_transition
 

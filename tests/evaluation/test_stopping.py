@@ -9,8 +9,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError
 from wcll.evaluation import EarlyStopping
+from wcll.exceptions import InputError
 from wcll.labels import make_complementary
 
 

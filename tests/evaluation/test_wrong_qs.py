@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wcll.checks import InputError
 from wcll.evaluation import label_free_confusion
+from wcll.exceptions import InputError
 from wcll.labels import (
     Belief,
     biased_transition,

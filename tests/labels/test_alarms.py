@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import (
     FAMILIES,
     Belief,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import FAMILIES, Belief, class_weights, inverse_size_transition, make_complementary, uniform_transition
 from wcll.labels.statistics import solve_pi
 from wcll.labels.transition import transition_from_pi

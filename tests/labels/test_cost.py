@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import FAMILIES, biased_transition, cost, make_complementary, noisy_transition, uniform_transition
 from wcll.labels.cost import cost_if_wrong
 

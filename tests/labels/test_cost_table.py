@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import FAMILIES, costs_if_wrong, uniform_transition
 from wcll.labels.cost import cost_if_wrong
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import FAMILIES, Belief, Family, make_complementary, noisy_transition, uniform_transition
 from wcll.labels.families import told_by_counts
 from wcll.labels.transition import transition_from_pi

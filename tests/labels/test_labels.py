@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from wcll.checks import InputError
+from wcll._random import STAGES, stream
+from wcll.exceptions import InputError
 from wcll.labels import (
     biased_transition,
     imbalance_counts,
@@ -23,7 +24,6 @@ from wcll.labels import (
 from wcll.labels.imbalance import long_tailed_counts, step_counts
 from wcll.labels.masks import check_mask, to_mask
 from wcll.labels.transition import TRANSITIONS, complementary_prior, make_transition, select_by_marginal, selected_joint
-from wcll.streams import STAGES, stream
 
 classes = st.integers(2, 12)
 seeds = st.integers(0, 2**31)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from wcll import evaluation, labels
-from wcll.checks import InputError
 from wcll.crossfit import transition_from_predictions
+from wcll.exceptions import InputError
 
 NAMES = ["fir", "oak", "ash", "elm"]  # not sorted: their order is that of Q
 K = len(NAMES)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import FAMILIES, Belief, noisy_transition, transition_from_pairs
 from wcll.labels.pairs import left_out
 from wcll.labels.transition import transition_from_pi

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels.records import label_records
 from wcll.labels.sets import label_sets
 

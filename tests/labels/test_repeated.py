@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import Belief, make_complementary, noisy_transition, uniform_transition
 from wcll.labels.identification import equations_and_unknowns, free_covariance
 from wcll.labels.mixture import Lean, Mixture, climb, em_step, spectral_start, which_class

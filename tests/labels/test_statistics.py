@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import (
     class_weights,
     imbalance_counts,

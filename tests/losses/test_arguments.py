@@ -12,7 +12,7 @@ import torch
 import wcll
 import wcll.functional as F  # noqa: N812
 from wcll import losses
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import uniform_transition
 from wcll.losses import LOSSES, Context, LossModule, Targets
 from wcll.losses.spec import Losses

@@ -12,10 +12,11 @@ import torch
 from scipy.special import softmax
 
 from wcll import ComplementaryClassifier, LabelWarning
-from wcll.checks import InputError
-from wcll.functional import forward, logit_adjusted
+from wcll.exceptions import InputError
 from wcll.labels import Belief, class_weights, uniform_transition
 from wcll.labels.statistics import label_totals
+from wcll.losses.forward import forward
+from wcll.losses.ordinary import logit_adjusted
 
 #: P(x given y) of three kinds of samples, and the shares of classes among the training samples.
 GIVEN = np.array([[0.45, 0.3, 0.25], [0.3, 0.4, 0.3], [0.2, 0.35, 0.45]])

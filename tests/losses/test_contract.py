@@ -12,7 +12,7 @@ import torch
 from cases import CASES, Case, context, labels, value
 from oracles import ORACLES, op_w_gradient
 from wcll import functional
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.losses import LOSSES, Context, LossModule, Targets
 from wcll.losses.arguments import Transition
 from wcll.testing import loss_checks

@@ -9,7 +9,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import wcll.functional as F  # noqa: N812
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.labels import make_complementary, observed_marginal
 from wcll.losses.arguments import prepare
 from wcll.losses.risks import partial_risks

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.models import MODELS
 from wcll.models.counters import counter_uniform, philox, stream_keys
 from wcll.models.dense import MLP
@@ -137,14 +137,14 @@ def test_memory_is_that_of_all_runs_in_their_precision(monkeypatch):
     """A table of 10 features and 5 classes: 55 numbers, of which training keeps four arrays."""
     runs, dtype = 3, torch.float64
     need = 4 * runs * 55 * 8
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: need)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: need)
     check_size("linear", (10,), 5, runs, dtype)
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: need - 1)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: need - 1)
     with pytest.raises(InputError, match=r"model: expected .* got 165 parameters and what trains them of 5.28 kB"):
         check_size("linear", (10,), 5, runs, dtype)
     check_size("linear", (10,), 5, runs, torch.float32)
     check_size(torch.nn.Linear(10, 5), (10,), 5)  # a user's own has its memory already
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 1)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 1)
     with pytest.raises(InputError, match="model: expected at most 1 B"):
         MLP((3,), 4, [0])  # whoever makes it
 

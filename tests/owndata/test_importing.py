@@ -9,8 +9,8 @@ import socket
 import pytest
 from pyarrow import parquet
 
-from wcll.checks import InputError
 from wcll.cli.app import run
+from wcll.exceptions import InputError
 from wcll.owndata.annotation_tools import Label, read_export
 
 

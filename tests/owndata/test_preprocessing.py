@@ -10,7 +10,7 @@ import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.owndata.columns import Column
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.transformers import new_encoder, plain_transformer, rebuilt_transformer

@@ -14,8 +14,8 @@ import pytest
 from pyarrow import parquet
 
 from own_files import killed_after
-from wcll.checks import InputError
 from wcll.cli.app import run
+from wcll.exceptions import InputError
 from wcll.labels.statistics import label_totals
 from wcll.owndata import counting, parts
 from wcll.owndata.folder import OwnModel
@@ -300,7 +300,7 @@ def test_what_cannot_be_streamed_is_one_line(words, said, big, tmp_path, capsys)
 
 
 def test_a_table_that_does_not_fit_names_the_way_out(big, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("wcll.memory.free_memory", lambda: 1000)
+    monkeypatch.setattr("wcll._memory.free_memory", lambda: 1000)
     assert run(["train", str(big), *WORDS, "--out", str(tmp_path / "model")]) == 2
     assert "--stream reads it a part at a time" in capsys.readouterr().err
 
@@ -365,7 +365,7 @@ def test_predictions_come_a_part_at_a_time(big, tmp_path, capsys, monkeypatch):
     own = OwnModel.load(model)
     kept = predict(own, read_samples(big, Roles(), own.reading(labels=False)))
     with monkeypatch.context() as patched:
-        patched.setattr("wcll.memory.free_memory", lambda: 100_000)
+        patched.setattr("wcll._memory.free_memory", lambda: 100_000)
         assert run(["predict", str(model), str(big), "--out", str(out)]) == 0
     assert capsys.readouterr().out.endswith(f"4000 predictions: {out}\n")
     lines = list(csv.reader(out.read_text().splitlines()))

@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.owndata.sources import Reading, Roles, read_samples
 from wcll.owndata.tables import read_table
 

@@ -10,9 +10,9 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from own_files import QUICK, digits, killed_after, write_all
-from wcll.atomic import STATE
-from wcll.checks import InputError
+from wcll._files import STATE
 from wcll.cli.app import run
+from wcll.exceptions import InputError
 from wcll.labels import EstimatedTransition
 from wcll.owndata.card import alarms_of
 from wcll.owndata.learning import Settings, learn

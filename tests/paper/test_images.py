@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from small import run_suite
-from wcll.checks import InputError
 from wcll.cli import paper
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.datasets.cifar import CIFAR10_FILES
+from wcll.exceptions import InputError
 from wcll.paper.images import FACTORS, IMAGES, Growing, stages
 from wcll.paper.part import Part
 from wcll.paper.published import METHODS, published

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import wcll
-from wcll.checks import InputError
 from wcll.cli.paper import print_part
+from wcll.exceptions import InputError
 from wcll.paper import search as searching
 from wcll.paper.result_files import read_file, read_part, write_lines
 from wcll.suites import load_suite

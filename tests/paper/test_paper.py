@@ -19,11 +19,11 @@ from scipy.stats import kendalltau
 import wcll
 from browser import look_at, needs_browser
 from small import run_suite
-from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.cli.paper import SUITES as COMMANDS
 from wcll.cli.paper import print_part
 from wcll.datasets import load_dataset
+from wcll.exceptions import InputError
 from wcll.losses import LOSSES
 from wcll.paper import search as searching
 from wcll.paper.claims import judge_all

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import wcll
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.report.bound_results import COUNTEREXAMPLE, TRENDS, read_bounds
 from wcll.theory import simulation as sim
 from wcll.theory.counterexample import OrthogonalWorld, measure

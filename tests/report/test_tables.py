@@ -15,10 +15,10 @@ from scipy import stats
 
 from browser import look_at, needs_browser
 from small import SMALL
-from wcll.checks import InputError
 from wcll.cli.output import Screen
 from wcll.cli.suites import print_table
 from wcll.evaluation.selection import select
+from wcll.exceptions import InputError
 from wcll.report.cells import Cell, compared, holm, paired_p_value
 from wcll.report.choose import choose
 from wcll.report.finding import finding

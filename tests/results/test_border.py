@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from wcll.checks import InputError
 from wcll.cli.app import run
+from wcll.exceptions import InputError
 from wcll.report.formats import to_csv
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import build_table

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from small import MAIN, PATIENCE, SMALL, finished, start, trial
-from wcll.checks import InputError
 from wcll.cli.app import run
+from wcll.exceptions import InputError
 from wcll.results import Store, store
 from wcll.results.store import sole_writer
 

@@ -10,8 +10,8 @@ import torch
 
 from small import SMALL, trial
 from wcll import ComplementaryClassifier
-from wcll.checks import InputError, InputTypeError
 from wcll.datasets import Split, load_dataset
+from wcll.exceptions import InputError, InputTypeError
 from wcll.report.tables import build_table, told_notes
 from wcll.results import Row, Store
 from wcll.results.border import check_names, check_row

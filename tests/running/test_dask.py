@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from small import PATIENCE
-from wcll.checks import InputError
 from wcll.cli.app import run as command
+from wcll.exceptions import InputError
 from wcll.results import Store
 from wcll.running import executors
 from wcll.running.executors import DaskWorkers, own_dask

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from small import trial
-from wcll.checks import InputError
 from wcll.datasets import load_dataset
+from wcll.exceptions import InputError
 from wcll.running import estimate, memory
 from wcll.running.execute import Tasks
 from wcll.running.plan import Job

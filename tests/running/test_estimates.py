@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from small import trial
-from wcll.annotators import ModelTransition
-from wcll.checks import InputError
+from wcll.crossfit import ModelTransition
+from wcll.exceptions import InputError
 from wcll.labels import Belief, uniform_transition
 from wcll.labels.families import EstimatedTransition
 from wcll.labels.sets import inclusion_shares

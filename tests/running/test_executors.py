@@ -14,8 +14,8 @@ import pytest
 
 import wcll
 from small import LINEAR, trial, work_or_die
-from wcll.checks import InputError
 from wcll.cli.app import run as command
+from wcll.exceptions import InputError
 from wcll.results import Store
 from wcll.running import executors, units
 from wcll.running.executors import Pool, Writer

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from small import trial
-from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
+from wcll.exceptions import InputError
 from wcll.labels import make_complementary
 from wcll.running.execute import run_jobs
 from wcll.running.plan import Job

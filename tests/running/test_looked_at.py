@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from small import SMALL, trial
-from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.evaluation import checkpoints
+from wcll.exceptions import InputError
 from wcll.paper.kept import Kept, keep
 from wcll.results import Store
 from wcll.running import estimate

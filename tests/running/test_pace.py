@@ -12,10 +12,10 @@ import torch
 
 import wcll
 from small import SMALL, trial
-from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.cli.stopping import begin, begun
 from wcll.cli.suites import end_of
+from wcll.exceptions import InputError
 from wcll.running import estimate, execute, pace
 from wcll.running.pace import Measured, Pace, Stopwatch
 from wcll.running.plan import Job, as_begun, in_step

@@ -18,10 +18,10 @@ import torch
 
 import wcll
 from small import LINEAR, MAIN, PATIENCE, SMALL, start, trial
-from wcll.checks import InputError
 from wcll.cli.app import run as command
 from wcll.cli.output import _lines
 from wcll.datasets import load_dataset
+from wcll.exceptions import InputError
 from wcll.results import Store
 from wcll.running import executors, request
 from wcll.running.execute import Tasks

@@ -12,8 +12,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from small import trial
-from wcll.checks import InputError
 from wcll.datasets import Dataset, Split, load_dataset
+from wcll.exceptions import InputError
 from wcll.labels import imbalance_counts, inverse_size_transition
 from wcll.labels.imbalance import round_to_total
 from wcll.labels.transition import complementary_prior

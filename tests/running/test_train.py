@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from small import SMALL, run_suite, trial
-from wcll.checks import InputTypeError
 from wcll.datasets import Dataset, Split, load_dataset
 from wcll.evaluation.label_free import complementary_log_likelihood
 from wcll.evaluation.metrics import Confusion
 from wcll.evaluation.selection import select
+from wcll.exceptions import InputTypeError
 from wcll.running import train as training
 from wcll.running.containers import Clean, Ordinary, Weak
 from wcll.running.execute import Tasks, run_jobs

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from small import SMALL
-from wcll.checks import InputError
 from wcll.cli.app import run
+from wcll.exceptions import InputError
 from wcll.suites import load_suite, parse_suite
 
 

@@ -10,8 +10,8 @@ import torch
 
 import wcll
 from small import SMALL
-from wcll.checks import InputError
 from wcll.cli.app import run
+from wcll.exceptions import InputError
 from wcll.running.plan import in_step, plan
 from wcll.suites import Trial, load_suite, packaged_suites, parse_suite
 from wcll.suites.suite import Axis

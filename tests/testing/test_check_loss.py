@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from wcll import functional
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.losses import LOSSES
 from wcll.losses.targets import apply_reduction, reduce_samples
 from wcll.testing import check_loss, loss_checks

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import wcll
-from wcll.checks import InputError
 from wcll.cli.app import run
+from wcll.exceptions import InputError
 from wcll.theory import Problem, corrected_lemma, lemma1, linear_complexity_of, norm_seen_later, theorem1
 from wcll.theory.counterexample import Counterexample, OrthogonalWorld, literal_deviation, measure
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wcll
-from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
+from wcll.exceptions import InputError
 from wcll.labels import imbalance_counts
 from wcll.report.figures import loglog_figure
 from wcll.running.task import make_task

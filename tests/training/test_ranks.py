@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import ranks
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.training.ranks import together
 
 

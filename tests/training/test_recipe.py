@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import CASES, Case, context
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.losses import LOSSES, Context, Targets
 from wcll.training import RunGroup, RunLoss, Training
 from wcll.training.captured import CapturedRuns

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from small import SMALL, trial
-from wcll.checks import InputError
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
+from wcll.exceptions import InputError
 from wcll.running.execute import Tasks, run_jobs
 from wcll.running.plan import Job, plan
 from wcll.running.task import make_task

@@ -14,7 +14,7 @@ from typer.main import get_group
 from wcll import __version__
 from wcll.cli.messages import tell
 from wcll.cli.stopping import STOPPED, begin, stop_in_order
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
 

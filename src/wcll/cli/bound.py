@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from wcll.atomic import check_output
-from wcll.checks import InputError, positive
+from wcll._files import check_output
+from wcll._validation import positive
 from wcll.cli.data import DataOption
 from wcll.cli.output import ForceOption, console, grid, progress_bar, write_file
 from wcll.cli.suites import SEEDS
 from wcll.datasets import load_dataset
+from wcll.exceptions import InputError
 from wcll.results.provenance import provenance
 from wcll.suites import load_suite
 from wcll.theory import counterexample as orthogonal

@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from wcll.atomic import check_output
+from wcll._files import check_output
 from wcll.cli.output import ForceOption, console, progress_bar, write_file
 from wcll.cli.suites import print_table
 from wcll.datasets import load_dataset

@@ -20,7 +20,7 @@ from wcll.cli.own_options import (
     UnknownOption,
     tell_notes,
 )
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.sources import Roles, Samples, read_samples
 from wcll.owndata.using import Evaluated

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from wcll.atomic import check_output
-from wcll.checks import InputError
+from wcll._files import check_output
 from wcll.cli.messages import show
 from wcll.cli.output import ForceOption
 from wcll.cli.own_options import DATA, ModelArgument
+from wcll.exceptions import InputError
 from wcll.export import OPSET, OPSETS, TOLERANCE, check_extra
 from wcll.owndata.examples import made_up
 from wcll.owndata.exporting import to_onnx

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import InputError
+from wcll._files import check_file
 from wcll.datasets.base import check_names
 from wcll.datasets.npy import read_npy
 from wcll.datasets.tables import check_table, text_array
-from wcll.reading import check_file
+from wcll.exceptions import InputError
 
 
 def read_labels(path: Path, column: str | None) -> NDArray[Any]:

@@ -11,11 +11,11 @@ import numpy as np
 import typer
 
 from wcll import __version__
-from wcll.atomic import check_output
+from wcll._files import check_output
 from wcll.cli.messages import show, tell
 from wcll.cli.output import ForceOption, console, grid, write_file
 from wcll.datasets.label_files import read_label_file
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 from wcll.labels.health import health_of
 from wcll.owndata.annotation_tools import Label, read_export
 from wcll.owndata.importing import kept_labels, write_labels

@@ -16,9 +16,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from wcll.atomic import replacing
+from wcll._files import replacing
 from wcll.cli.messages import tell, visible
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from wcll.cli.messages import tell
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 
 DATA = "A table (.csv, .parquet), arrays (.npz), or a folder of images with manifest.csv (path, not_label[, group])."
 

@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wcll.atomic import check_output, check_outside_models
-from wcll.checks import InputError, choice
+from wcll._files import check_output, check_outside_models
+from wcll._validation import choice
 from wcll.cli.data import DataOption
 from wcll.cli.messages import tell
 from wcll.cli.output import ForceOption, console, grid, write_file
@@ -33,6 +33,7 @@ from wcll.cli.suites import (
 from wcll.datasets import DATASETS
 from wcll.datasets.folders import data_folders
 from wcll.evaluation import METRICS
+from wcll.exceptions import InputError
 from wcll.paper import search
 from wcll.paper.beyond import BEYOND
 from wcll.paper.images import FACTORS, IMAGES, Growing, Stage, stages

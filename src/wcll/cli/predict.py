@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wcll.atomic import check_output, replacing
-from wcll.checks import InputError
+from wcll._files import check_output, replacing
 from wcll.cli.messages import show
 from wcll.cli.output import ForceOption
 from wcll.cli.own_options import (
@@ -19,6 +18,7 @@ from wcll.cli.own_options import (
     UnknownOption,
     tell_notes,
 )
+from wcll.exceptions import InputError
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.sources import Roles
 from wcll.owndata.using import predictions

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from wcll.atomic import check_target
+from wcll._files import check_target
 from wcll.cli.messages import tell
 from wcll.cli.output import ForceOption, byte_size, print_lines
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 from wcll.results.exchange import ending, export, read_rows
 from wcll.results.packing import pack
 from wcll.results.store import STORE, Store, sole_writer

@@ -11,15 +11,15 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from wcll.atomic import check_output, replacing
-from wcll.checks import InputError, IntArray
+from wcll._files import check_output, csv_line, replacing
+from wcll._memory import check_memory
+from wcll._validation import IntArray
 from wcll.cli.files import load_npy, read_labels
 from wcll.cli.output import ForceOption, console, grid
+from wcll.exceptions import InputError
 from wcll.labels import make_complementary
 from wcll.labels.statistics import LabelSummary, describe_labels
 from wcll.labels.transition import TRANSITIONS, make_transition
-from wcll.memory import check_memory
-from wcll.results.csv_lines import csv_line
 
 MOST_CLASSES = 10_000  #: a matrix has this many rows and columns
 SEEDS = 2**63 - 1  #: the largest seed

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wcll.atomic import check_output
-from wcll.checks import choice
+from wcll._files import check_output
+from wcll._validation import choice
 from wcll.cli.data import DataOption
 from wcll.cli.messages import show, tell
 from wcll.cli.output import ForceOption, byte_size, console, duration, grid, progress_bar, time_span, write_file
@@ -22,10 +22,11 @@ from wcll.report.formats import caption, to_csv, to_latex, to_markdown
 from wcll.report.suite_page import suite_page
 from wcll.report.tables import Table, build_table
 from wcll.results import Row, Store
+from wcll.results.store import STORE
 from wcll.running.pace import Pace
 from wcll.running.plan import TOGETHER
 from wcll.running.request import MOST_WORKERS, RunRequest
-from wcll.running.run import STORE, Forecast, OutOfTimeError, forecast
+from wcll.running.run import Forecast, OutOfTimeError, forecast
 from wcll.running.run import train_missing as train_rows
 from wcll.suites import Suite, Trial, load_suite
 from wcll.suites.suite import MOST_RUNS

@@ -15,8 +15,8 @@ from typing import NoReturn
 
 import typer
 
-from wcll.checks import InputError
 from wcll.cli.messages import tell
+from wcll.exceptions import InputError
 from wcll.training.ranks import Ranks, together
 
 WAIT = timedelta(minutes=30)  #: for a process that does not answer, such as one that reads data from a slow disk

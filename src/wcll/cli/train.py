@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wcll.atomic import check_folder_target, check_outside_models, is_inside, replacing_folder
-from wcll.checks import InputError
+from wcll._files import check_folder_target, check_outside_models, csv_line, is_inside, replacing_folder
 from wcll.cli.messages import tell
 from wcll.cli.output import console, duration, time_span
 from wcll.cli.own_options import (
@@ -25,6 +24,7 @@ from wcll.cli.own_options import (
 from wcll.cli.torchrun import company
 from wcll.datasets.arrays import read_array
 from wcll.estimator import BATCH_SIZE
+from wcll.exceptions import InputError
 from wcll.owndata.card import card_of, features_in_words, markdown
 from wcll.owndata.folder import FILES, is_model_folder
 from wcll.owndata.learning import Learnt, Settings, check_settings, learn
@@ -34,7 +34,6 @@ from wcll.owndata.streaming import read_stream
 from wcll.owndata.unfinished import Unfinished
 from wcll.report.own_page import own_page
 from wcll.report.render import literal
-from wcll.results.csv_lines import csv_line
 
 SEEDS = 2**31 - 1
 MOST = 10**9  #: of epochs and steps

@@ -11,10 +11,10 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from wcll.checks import InputError
+from wcll._memory import in_words
 from wcll.datasets.checksums import seal
 from wcll.datasets.entries import DatasetSpec, Download
-from wcll.memory import in_words
+from wcll.exceptions import InputError
 
 #: What damaged archives raise beside errors of their formats: bad names and numbers, encryption, unknown methods.
 ODD = (ValueError, KeyError, IndexError, RuntimeError, struct.error)

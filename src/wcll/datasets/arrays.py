@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import BoolArray, InputError, IntArray
+from wcll._files import check_file
+from wcll._memory import check_memory
+from wcll._validation import BoolArray, IntArray
 from wcll.datasets.base import Content, Split, check_names, in_order, some_names
 from wcll.datasets.given import PAIR, Source, check_classes, check_kinds, from_mask, from_pairs
 from wcll.datasets.npy import read_npy
-from wcll.memory import check_memory
-from wcll.reading import check_file
+from wcll.exceptions import InputError
 
 REQUIRED, OPTIONAL = ("x", "y"), ("ybar", "x_test", "y_test", "classes", "groups")
 LABELS = ("y", "y_test", "ybar")

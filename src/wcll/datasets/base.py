@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import BoolArray, InputError, IntArray
+from wcll._validation import BoolArray, IntArray
+from wcll.exceptions import InputError
 
 MOST_DIGITS = 640  #: of a label that is taken for a number; Python may refuse more
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
-from wcll.atomic import replacing
-from wcll.checks import InputError
+from wcll._files import check_file, read_bytes, replacing
 from wcll.datasets.folders import user_cache
-from wcll.reading import check_file, read_bytes
+from wcll.exceptions import InputError
 
 SEAL = ".wcll-seal.json"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from wcll.checks import InputError
+from wcll._files import check_file, read_bytes
+from wcll._memory import check_memory
 from wcll.datasets.base import Content, Split, check_names, label_indices
 from wcll.datasets.entries import DATASETS, Counts, DatasetSpec, Download
-from wcll.memory import check_memory
-from wcll.reading import check_file, read_bytes
+from wcll.exceptions import InputError
 
 SITE = "https://www.cs.toronto.edu/~kriz/"
 PIXELS = 3 * 32 * 32

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import InputError, IntArray
+from wcll._memory import check_memory
+from wcll._validation import IntArray
 from wcll.datasets.given import PAIR
-from wcll.memory import check_memory
+from wcll.exceptions import InputError
 
 
 def is_label(kind: Any, several: bool) -> bool:

@@ -16,13 +16,13 @@ from typing import IO, Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from wcll.checks import InputError
+from wcll._files import check_file
+from wcll._memory import in_words
 from wcll.datasets.archives import unpack
 from wcll.datasets.checksums import md5
 from wcll.datasets.entries import DATASETS, DatasetSpec, Download
 from wcll.datasets.folders import download_folder
-from wcll.memory import in_words
-from wcll.reading import check_file
+from wcll.exceptions import InputError
 
 TIMEOUT = 30  # seconds without an answer
 LIMIT = 3600.0  # seconds for one file, however it comes

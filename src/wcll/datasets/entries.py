@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wcll.checks import InputError
+from wcll._validation import Registry
 from wcll.datasets.base import Content
 from wcll.datasets.checksums import is_sealed, md5
-from wcll.registry import Registry
+from wcll.exceptions import InputError
 
 Counts = tuple[int, int | None]  # samples for training and for testing
 

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from wcll.checks import InputError, InputTypeError
+from wcll.exceptions import InputError, InputTypeError
 
 
 def data_folders(data: str | Path | None) -> list[Path]:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from wcll.checks import BoolArray, InputError, IntArray
+from wcll._memory import check_memory
+from wcll._validation import BoolArray, IntArray
 from wcll.datasets.base import check_names, some_names
-from wcll.memory import check_memory
+from wcll.exceptions import InputError
 
 PAIR = 48  #: bytes in memory for one label of one sample: both, and copies that are sorted
 

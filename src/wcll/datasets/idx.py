@@ -14,12 +14,12 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import InputError
+from wcll._files import check_file
+from wcll._memory import check_memory
 from wcll.datasets.base import Content, Split, label_indices
 from wcll.datasets.entries import DATASETS, Counts, DatasetSpec, Download, located
 from wcll.datasets.npy import read_raw
-from wcll.memory import check_memory
-from wcll.reading import check_file
+from wcll.exceptions import InputError
 
 Names = tuple[str, ...]
 IMAGES, LABELS = 3, 1  # numbers of axes, which the magic number states

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import InputError, MissingExtraError, extra
-from wcll.memory import check_memory
+from wcll._memory import check_memory
+from wcll._validation import extra
+from wcll.exceptions import InputError, MissingExtraError
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")  #: no others: Pillow runs programs for some
 SUFFIXES = (

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import InputError, IntArray, extra
+from wcll._files import check_file
+from wcll._memory import check_memory
+from wcll._validation import IntArray, extra
 from wcll.datasets.arrays import load_members
 from wcll.datasets.base import check_names, in_order, some_names
 from wcll.datasets.tables import ROW, check_table, names_in_cell
+from wcll.exceptions import InputError
 from wcll.labels.records import LabelRecords, checked, label_records
-from wcll.memory import check_memory
-from wcll.reading import check_file
 
 USUAL = ("not_label", "ybar")  #: names of a column of labels, if none is told
 TRUE = "true_label"  #: a column of true labels; rows that have nothing else are no complementary labels

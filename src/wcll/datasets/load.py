@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from wcll.checks import InputError
 from wcll.datasets.arrays import read_arrays
 from wcll.datasets.base import Content, Dataset, dataset
 from wcll.datasets.checksums import appearance, stamp_of
@@ -14,6 +13,7 @@ from wcll.datasets.entries import DATASETS, DatasetSpec
 from wcll.datasets.folders import check_folder, data_folders, expanded
 from wcll.datasets.manifest import MANIFEST, files, read_manifest
 from wcll.datasets.parquet import read_parquet
+from wcll.exceptions import InputError
 
 #: What reads a user's own file, by its ending.
 READERS: dict[str, Callable[[Path], Content]] = {".npz": read_arrays, ".parquet": read_parquet}
@@ -30,7 +30,7 @@ def load_dataset(name: str, data: str | Path | None = None) -> Dataset:
     ((1797, 8, 8), ('0', '1', '2'))
     >>> load_dataset("digit")
     Traceback (most recent call last):
-    wcll.checks.InputError: dataset: expected one of 'cifar10', ..., got 'digit'; did you mean 'digits'?
+    wcll._validation.InputError: dataset: expected one of 'cifar10', ..., got 'digit'; did you mean 'digits'?
     """
     check_folder(data)
     if name in DATASETS:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from wcll.checks import BoolArray, InputError, IntArray
+from wcll._validation import BoolArray, IntArray
 from wcll.datasets.base import Content, Split, in_order, some_names
 from wcll.datasets.entries import DATASETS, Counts, DatasetSpec
 from wcll.datasets.given import Source, check_classes, from_pairs
 from wcll.datasets.images import read_images
 from wcll.datasets.tables import check_table, text_array
+from wcll.exceptions import InputError
 
 MANIFEST = "manifest.csv"
 

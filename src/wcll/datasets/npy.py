@@ -10,9 +10,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import InputError
-from wcll.memory import check_memory
-from wcll.reading import CHUNK
+from wcll._files import CHUNK
+from wcll._memory import check_memory
+from wcll.exceptions import InputError
 
 MAGIC = b"\x93NUMPY"
 MOST_HEADER = 10_000  #: bytes; those of numbers and text have about a hundred

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import BoolArray, InputError, IntArray, extra
+from wcll._files import check_file
+from wcll._memory import check_memory
+from wcll._validation import BoolArray, IntArray, extra
 from wcll.datasets.base import Content, Split, check_names, in_order
 from wcll.datasets.columns import LabelColumn, is_label
 from wcll.datasets.given import PAIR, Source, check_classes, check_kinds, from_pairs
 from wcll.datasets.tables import text_array
-from wcll.memory import check_memory
-from wcll.reading import check_file
+from wcll.exceptions import InputError
 
 SPECIAL = ("not_label", "label", "group")
 SEVERAL = re.compile(r"not_label_[0-9]+")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.memory import check_memory
-from wcll.reading import check_file
+from wcll._files import check_file
+from wcll._memory import check_memory
 
 ROW = 100  #: bytes in memory for one of a file, at most: short cells weigh more than what they hold
 

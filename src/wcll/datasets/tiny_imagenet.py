@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from wcll.checks import InputError
+from wcll._files import read_bytes
 from wcll.datasets.base import Content, Split, check_names
 from wcll.datasets.entries import DATASETS, Counts, DatasetSpec, Download
 from wcll.datasets.images import read_images
-from wcll.reading import read_bytes
+from wcll.exceptions import InputError
 
 SITE = "http://cs231n.stanford.edu/"
 ANNOTATIONS = "val/val_annotations.txt"

@@ -10,10 +10,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from wcll.checks import (
+from wcll._memory import check_memory
+from wcll._validation import (
     FloatArray,
-    InputError,
-    InputTypeError,
     IntArray,
     check_sum,
     class_indices,
@@ -23,10 +22,10 @@ from wcll.checks import (
     whole,
 )
 from wcll.evaluation.intervals import figures_of
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels.alarms import Check, Names, asked_by_predictions, check_table, remedy_of
 from wcll.labels.beliefs import Belief
 from wcll.labels.names import Classes, class_count, indexed
-from wcll.memory import check_memory
 
 Verdict = Literal["ok", "too few labels", "can't be checked", "the assumed Q does not fit"]
 

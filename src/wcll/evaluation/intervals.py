@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from wcll.checks import BoolArray, FloatArray, inverse_transition
+from wcll._validation import BoolArray, FloatArray, inverse_transition
 from wcll.labels.beliefs import Belief
 
 LEVEL = 0.95

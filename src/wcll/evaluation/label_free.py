@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from wcll.checks import (
+from wcll._validation import (
     BoolArray,
     FloatArray,
-    InputError,
     IntArray,
     class_indices,
     finite_array,
@@ -23,8 +22,8 @@ from wcll.checks import (
     transition_matrix,
     unmasked,
 )
-from wcll.errors import LabelWarning
 from wcll.evaluation.confusion import complementary_table
+from wcll.exceptions import InputError, LabelWarning
 from wcll.labels.alarms import asked_by_predictions, check_samples
 from wcll.labels.beliefs import Belief
 from wcll.labels.masks import to_mask

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, IntArray, sample_weights, transition_matrix, unmasked, whole
+from wcll._validation import FloatArray, IntArray, sample_weights, transition_matrix, unmasked, whole
 from wcll.evaluation.label_free import label_free_accuracy, probability_rows
 from wcll.labels.masks import to_mask
 from wcll.labels.names import Classes, indexed

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, InputError, InputTypeError, inverse_transition, numeric, whole
+from wcll._validation import FloatArray, inverse_transition, numeric, whole
+from wcll.exceptions import InputError, InputTypeError
 
 #: Where, in percent of all epochs, models are compared: often while they learn fast, rarely afterwards.
 CHECKPOINTS = (1, 2, 3, 5, 8, 12, 17, 23, 30, 38, 47, 56, 66, 77, 88, 100)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from wcll.checks import whole
+from wcll._validation import whole
 from wcll.evaluation.label_free import LogLikelihoodScorer
 
 

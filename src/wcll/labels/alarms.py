@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, gammaincinv
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray
+from wcll._random import stream
+from wcll._validation import BoolArray, FloatArray, IntArray
+from wcll.exceptions import InputError
 from wcll.labels.beliefs import Belief
 from wcll.labels.families import FAMILIES
 from wcll.labels.mixtures import nearest_mixtures
 from wcll.labels.statistics import label_totals
 from wcll.labels.transition import biased_transition, normalised, uniform_transition
-from wcll.streams import stream
 
 Names = Sequence[Any] | NDArray[Any] | None  #: of classes; without any, their indices
 State = Literal["contradicted", "not contradicted", "can't be checked"]

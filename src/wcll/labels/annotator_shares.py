@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from wcll.checks import BoolArray, FloatArray, IntArray
+from wcll._memory import check_memory
+from wcll._random import stream
+from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.labels.records import LabelRecords
-from wcll.memory import check_memory
-from wcll.streams import stream
 
 LEVEL = 0.01  #: how often, at most, any annotator is accused if all are alike
 LEAST = 5  #: labels below which nobody is tested

@@ -9,9 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import (
+from wcll._validation import (
     FloatArray,
-    InputError,
     choice,
     distribution,
     entry,
@@ -20,6 +19,7 @@ from wcll.checks import (
     numeric,
     transition_matrix,
 )
+from wcll.exceptions import InputError
 from wcll.labels.families import FAMILIES, EstimatedTransition, label_totals_of, told_by_counts
 from wcll.labels.transition import normalised
 from wcll.labels.weights import ClassWeights

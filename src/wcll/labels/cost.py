@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
-from wcll.checks import FloatArray, InputError, class_weights_array, transition_matrix
+from wcll._memory import check_memory
+from wcll._validation import FloatArray, class_weights_array, transition_matrix
+from wcll.exceptions import InputError
 from wcll.labels.mixtures import CLOSE, nearest_mixtures
 from wcll.labels.transition import normalised
-from wcll.memory import check_memory
 
 LABELS = 1e8  #: "very many": Newton steps go on until the fit of so many labels could not be better
 FEWER = 1e6  #: or of so many, if that cannot be had

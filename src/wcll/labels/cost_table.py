@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, InputError, transition_matrix
+from wcll._validation import FloatArray, transition_matrix
+from wcll.exceptions import InputError
 from wcll.labels.cost import CostIfWrong, cost_if_wrong
 from wcll.labels.families import FAMILIES, label_totals_of, told_by_counts
 from wcll.labels.family_fits import takes_long

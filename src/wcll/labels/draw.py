@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wcll.checks import (
-    BoolArray,
-    FloatArray,
-    InputError,
-    InputTypeError,
-    IntArray,
-    class_indices,
-    matrix_size,
-    transition_matrix,
-)
+from wcll._random import RandomState, stream
+from wcll._validation import BoolArray, FloatArray, IntArray, class_indices, matrix_size, transition_matrix
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels.names import Classes, class_count, class_names, indexed
 from wcll.labels.transition import make_transition
-from wcll.streams import RandomState, stream
 
 CHUNK = 1 << 18  # numbers drawn at a time: temporaries stay in the cache
 

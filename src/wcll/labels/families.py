@@ -16,9 +16,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import (
+from wcll._random import RandomState, stream
+from wcll._validation import (
     FloatArray,
-    InputError,
+    Registry,
     check_sum,
     class_weights_array,
     distribution,
@@ -27,6 +28,7 @@ from wcll.checks import (
     transition_matrix,
     whole,
 )
+from wcll.exceptions import InputError
 from wcll.labels.statistics import solve_pi
 from wcll.labels.transition import (
     complementary_prior,
@@ -35,8 +37,6 @@ from wcll.labels.transition import (
     transition_from_pi,
     uniform_transition,
 )
-from wcll.registry import Registry
-from wcll.streams import RandomState, stream
 
 MOST_OPTIONS = 200_000  #: sets of options that are gone through one by one
 USUAL_RATE = 0.03  #: how often people name the true class by mistake, where nothing tells: 3 to 5 in a hundred labels

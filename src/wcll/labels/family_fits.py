@@ -12,7 +12,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from wcll.checks import FloatArray, InputError
+from wcll._random import stream
+from wcll._validation import FloatArray
+from wcll.exceptions import InputError
 from wcll.labels.alarms import Check, Names, check_counts
 from wcll.labels.beliefs import Belief
 from wcll.labels.families import FAMILIES, USUAL_OPTIONS, told_by_counts
@@ -20,7 +22,6 @@ from wcll.labels.mixture import Lean, Mixture, posterior
 from wcll.labels.repeated import SHARES_RATIO, SHARES_STRENGTH, RepeatedTransition, transition_from_sets
 from wcll.labels.sets import FLOOR, LabelSets
 from wcll.labels.transition import noisy_transition, normalised, transition_from_pi
-from wcll.streams import stream
 
 LEVEL = 0.01  #: how often, at most, a family that is right is accused, over all families
 MOST_SETS = 5000  #: sets of options that a fit to counts goes through in every step

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import FloatArray, InputError, IntArray
+from wcll._random import stream
+from wcll._validation import FloatArray, IntArray
+from wcll.exceptions import InputError
 from wcll.labels.alarms import Check, check_counts
 from wcll.labels.annotator_shares import AnnotatorShares, compare_annotators
 from wcll.labels.beliefs import Belief
@@ -24,7 +26,6 @@ from wcll.labels.sets import MOST_ORDERED, LabelSets
 from wcll.labels.statistics import Estimate
 from wcll.labels.transition import normalised, uniform_transition
 from wcll.labels.worth import LabelWorth, label_worth
-from wcll.streams import stream
 
 MOST_CLASSES = 1000  #: of which matrices are looked at
 MOST_ESTIMATED = 20  #: classes whose Q is estimated here

@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 
-from wcll.checks import FloatArray
+from wcll._validation import FloatArray
 from wcll.labels.mixture import Mixture, posterior
 from wcll.labels.sets import FLOOR, LabelSets
 

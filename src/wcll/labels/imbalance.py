@@ -8,18 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import (
-    FloatArray,
-    InputError,
-    InputTypeError,
-    IntArray,
-    as_array,
-    class_indices,
-    matrix_size,
-    positive,
-)
+from wcll._random import RandomState, stream
+from wcll._validation import FloatArray, IntArray, as_array, class_indices, matrix_size, positive
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels.names import Classes, indexed
-from wcll.streams import RandomState, stream
 
 
 def round_to_total(parts: FloatArray, total: int) -> IntArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
-from wcll.checks import BoolArray, FloatArray
+from wcll._validation import BoolArray, FloatArray
 from wcll.labels.transition import normalised
 
 STEPS = 300  #: of EM

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import BoolArray, FloatArray, InputError, InputTypeError, IntArray, as_array, class_indices, whole
-from wcll.memory import check_memory
+from wcll._memory import check_memory
+from wcll._validation import BoolArray, FloatArray, IntArray, as_array, class_indices, whole
+from wcll.exceptions import InputError, InputTypeError
 
 
 def to_mask(labels: Iterable[Sequence[int]] | ArrayLike, n_classes: int) -> BoolArray:

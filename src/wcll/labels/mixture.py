@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wcll.checks import FloatArray, IntArray
+from wcll._validation import FloatArray, IntArray
 from wcll.labels.sets import FLOOR, LabelSets
 from wcll.labels.transition import normalised
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from wcll.checks import FloatArray
+from wcll._validation import FloatArray
 from wcll.labels.transition import normalised
 
 STEPS = 60  #: a dozen are enough for most counts

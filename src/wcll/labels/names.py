@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import BoolArray, InputError, InputTypeError, IntArray, as_array, has_masked
+from wcll._validation import BoolArray, IntArray, as_array, has_masked
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels.masks import check_mask, fill_mask
 
 Classes = Sequence[Any] | NDArray[Any] | None  #: names of all classes, in the order of outputs

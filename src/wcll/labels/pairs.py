@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtri, chndtr
 
-from wcll.checks import FloatArray, InputError, class_indices, matrix_size, non_negative, same_length
+from wcll._validation import FloatArray, class_indices, matrix_size, non_negative, same_length
+from wcll.exceptions import InputError
 from wcll.labels.families import FAMILIES, EstimatedTransition, label_totals_of
 from wcll.labels.names import Classes, class_count, indexed
 from wcll.labels.transition import normalised

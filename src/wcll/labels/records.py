@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import FloatArray, InputError, InputTypeError, IntArray, as_array, class_indices, same_length
+from wcll._memory import check_memory
+from wcll._validation import FloatArray, IntArray, as_array, class_indices, same_length
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels.masks import check_mask
 from wcll.labels.names import COLLECTIONS, class_names, encode_labels
 from wcll.labels.sets import LabelSets
-from wcll.memory import check_memory
 
 MOST_CLASSES = 10_000  #: more are rather numbers of samples than classes
 

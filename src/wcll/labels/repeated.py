@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import FloatArray, InputError, distribution, non_negative
+from wcll._random import RandomState, stream
+from wcll._validation import FloatArray, distribution, non_negative
+from wcll.exceptions import InputError
 from wcll.labels.families import EstimatedTransition
 from wcll.labels.identification import MOST_OFF, equations_and_unknowns, identification
 from wcll.labels.mixture import Lean, Mixture, climb, spectral_start, which_class
 from wcll.labels.names import Classes, class_count, indexed_rows
 from wcll.labels.sets import LabelSets, label_sets
 from wcll.labels.transition import noisy_transition, normalised, transition_from_pi
-from wcll.streams import RandomState, stream
 
 NOISES = (0.0, 0.1, 0.3, 0.6)  #: how often the true class is named, over chance, 1 / K; tried for what is leant on
 STRENGTHS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.005, 0.001)  #: of the labels of a class; tried, if none is told

@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import (
-    FloatArray,
-    InputError,
-    InputTypeError,
-    IntArray,
-    as_array,
-    class_indices,
-    matrix_size,
-    transition_matrix,
-    whole,
-)
+from wcll._memory import check_memory
+from wcll._validation import FloatArray, IntArray, as_array, class_indices, matrix_size, transition_matrix, whole
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels.masks import check_mask
-from wcll.memory import check_memory
 
 FLOOR = 1e-12  #: what counts as no chance at all
 NODES = 400  #: moments at which times are looked at

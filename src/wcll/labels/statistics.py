@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import (
+from wcll._validation import (
     BoolArray,
     FloatArray,
-    InputError,
     IntArray,
     as_array,
     class_indices,
@@ -20,6 +19,7 @@ from wcll.checks import (
     matrix_size,
     sample_weights,
 )
+from wcll.exceptions import InputError
 from wcll.labels.masks import to_mask
 from wcll.labels.names import Classes, class_count, indexed
 from wcll.labels.transition import normalised, transition_from_pi

@@ -7,9 +7,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import (
+from wcll._random import RandomState, stream
+from wcll._validation import (
     FloatArray,
-    InputError,
+    Functions,
     IntArray,
     check_sum,
     choice,
@@ -22,9 +23,8 @@ from wcll.checks import (
     transition_matrix,
     whole,
 )
+from wcll.exceptions import InputError
 from wcll.labels.imbalance import pick_by_class, round_to_total
-from wcll.registry import Functions
-from wcll.streams import RandomState, stream
 
 
 class Generator(Protocol):

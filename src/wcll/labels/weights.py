@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import (
+from wcll._random import RandomState, stream
+from wcll._validation import (
     FloatArray,
-    InputError,
-    InputTypeError,
+    Functions,
     as_array,
     choice,
     class_indices,
@@ -25,12 +25,11 @@ from wcll.checks import (
     same_length,
     share,
 )
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels.imbalance import pick_by_class
 from wcll.labels.names import Classes, indexed
 from wcll.labels.statistics import observed_marginal, solve_pi
 from wcll.labels.transition import complementary_prior
-from wcll.registry import Functions
-from wcll.streams import RandomState, stream
 
 PiSource = Literal["declared", "observed", "recovered"]
 PI_SOURCES: tuple[PiSource, ...] = ("declared", "observed", "recovered")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, xlogy
 
-from wcll.checks import FloatArray, class_weights_array, inverse_transition, share, transition_matrix
+from wcll._validation import FloatArray, class_weights_array, inverse_transition, share, transition_matrix
 from wcll.labels.transition import normalised
 
 ACCURACIES = (0.6, 0.8, 0.95)  #: of models that may be judged

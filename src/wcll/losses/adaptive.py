@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from wcll.checks import InputError, is_number
+from wcll._validation import is_number
+from wcll.exceptions import InputError
 from wcll.losses.arguments import Array, Labels, prepare
 from wcll.losses.base_losses import Base
 from wcll.losses.softmax import softmax

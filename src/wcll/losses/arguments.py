@@ -10,16 +10,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from wcll.checks import (
-    SMALLEST,
-    FloatArray,
-    InputError,
-    InputTypeError,
-    choice,
-    inverse_transition,
-    numeric,
-    transition_matrix,
-)
+from wcll._validation import SMALLEST, FloatArray, choice, inverse_transition, numeric, transition_matrix
+from wcll.exceptions import InputError, InputTypeError
 from wcll.losses.targets import Reduction, Targets, dense, require
 
 Array = Tensor | ArrayLike

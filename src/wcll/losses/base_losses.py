@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, is_number
+from wcll._validation import Functions, is_number
+from wcll.exceptions import InputError
 from wcll.losses.softmax import log_softmax, softmax
 from wcll.losses.spec import autograd
-from wcll.registry import Functions
 
 BaseLoss = Callable[[Tensor], Tensor]
 Base = str | BaseLoss

@@ -7,7 +7,7 @@ from math import log
 import torch
 from torch import Tensor
 
-from wcll.checks import non_negative
+from wcll._validation import non_negative
 from wcll.losses.arguments import Array, Labels, Transition, as_transition, prepare
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES, Table1

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wcll.checks import InputError, choice
+from wcll._validation import choice
+from wcll.exceptions import InputError
 from wcll.losses.arguments import Labels, Transition
 from wcll.losses.spec import LOSSES
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from wcll.checks import InputError, choice
+from wcll._validation import choice
+from wcll.exceptions import InputError
 from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, present, reduce_samples, sample_factor

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from wcll.checks import InputError, non_negative
+from wcll._validation import non_negative
+from wcll.exceptions import InputError
 from wcll.losses.arguments import Array, Labels, prepare
 from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES

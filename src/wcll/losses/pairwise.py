@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from wcll.checks import choice
+from wcll._validation import choice
 from wcll.losses.arguments import Array, Labels, prepare
 from wcll.losses.spec import LOSSES, Table1
 from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor

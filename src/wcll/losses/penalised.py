@@ -7,7 +7,8 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, choice, is_number, non_negative
+from wcll._validation import choice, is_number, non_negative
+from wcll.exceptions import InputError
 from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
 from wcll.losses.base_losses import Base, base_gradient, base_loss
 from wcll.losses.spec import LOSSES

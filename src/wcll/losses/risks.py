@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.losses.arguments import Array, Batch, Transition, as_transition
 from wcll.losses.base_losses import Base, base_gradient, base_loss
 from wcll.losses.targets import Targets

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from wcll.checks import choice
+from wcll._validation import choice
 from wcll.losses import base_losses
 from wcll.losses.arguments import Array, Labels, Transition, as_transition, prepare
 from wcll.losses.base_losses import Base

@@ -11,13 +11,13 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, choice, inverse_transition
+from wcll._validation import Registry, choice, inverse_transition
+from wcll.exceptions import InputError
 from wcll.labels import Belief
 from wcll.labels.transition import normalised
 from wcll.labels.weights import weights_of_marginal
 from wcll.losses.arguments import Array, Transition, as_transition, per_class
 from wcll.losses.targets import Targets
-from wcll.registry import Registry
 
 LossFunction = Callable[..., Tensor]
 BoundLoss = Callable[..., Tensor]
@@ -124,7 +124,7 @@ class LossSpec:
         >>> from wcll.losses import LOSSES
         >>> LOSSES["scarce"].bind(Context())
         Traceback (most recent call last):
-        wcll.checks.InputError: prior: expected a value, which loss 'scarce' needs, got None
+        wcll._validation.InputError: prior: expected a value, which loss 'scarce' needs, got None
         """
         for option in options:
             choice(f"option of loss {self.name!r}", option, self.options)

@@ -9,8 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, InputTypeError, whole
-from wcll.memory import check_memory
+from wcll._memory import check_memory
+from wcll._validation import whole
+from wcll.exceptions import InputError, InputTypeError
 
 Reduction = Literal["mean", "sum", "none"]
 

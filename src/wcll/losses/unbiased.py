@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from wcll.checks import non_negative
+from wcll._validation import non_negative
 from wcll.losses.arguments import Array, Labels, Transition, prepare
 from wcll.losses.base_losses import Base, base_loss
 from wcll.losses.risks import ascend, ascent, coefficients, partial_risks, risk_gradient

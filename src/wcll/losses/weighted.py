@@ -6,7 +6,8 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from wcll.checks import InputError, choice
+from wcll._validation import choice
+from wcll.exceptions import InputError
 from wcll.losses.arguments import Array, Labels, checked_per_class, prepare
 from wcll.losses.base_losses import Base, base_gradient, base_loss
 from wcll.losses.spec import LOSSES, Table1

@@ -7,7 +7,8 @@ from itertools import pairwise
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wcll.checks import InputError, whole
+from wcll._validation import whole
+from wcll.exceptions import InputError
 from wcll.models.layers import Draws, RunBatchNorm, RunConv, RunDropout, RunLinear
 from wcll.models.stack import MODELS, Family, RunStack, Shape, image_shape
 

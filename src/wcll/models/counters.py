@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from wcll.streams import stream_seed
+from wcll._random import stream_seed
 
 _ROUNDS, _MASK = 10, 0xFFFFFFFF
 _MULTIPLIERS, _WEYL = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)

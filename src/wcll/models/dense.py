@@ -7,7 +7,8 @@ from math import prod
 
 from torch import Tensor, nn
 
-from wcll.checks import InputError, whole
+from wcll._validation import whole
+from wcll.exceptions import InputError
 from wcll.models.layers import Draws, RunDropout, RunLinear
 from wcll.models.stack import MODELS, Family, RunStack, Shape
 

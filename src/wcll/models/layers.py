@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wcll.checks import share
-from wcll.memory import check_memory
+from wcll._memory import check_memory
+from wcll._random import stream
+from wcll._validation import share
 from wcll.models.counters import counter_uniform, stream_keys
-from wcll.streams import stream
 
 
 class Draws:

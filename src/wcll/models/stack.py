@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from wcll.checks import InputError, InputTypeError, choice
-from wcll.memory import check_memory
+from wcll._memory import check_memory
+from wcll._random import stream_seed
+from wcll._validation import Functions, choice
+from wcll.exceptions import InputError, InputTypeError
 from wcll.models.layers import Draws, Outline
 from wcll.models.turns import Turns
-from wcll.registry import Functions
-from wcll.streams import stream_seed
 
 Shape = tuple[int, ...]
 

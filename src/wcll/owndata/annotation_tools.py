@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from wcll.checks import InputError
+from wcll._files import read_bytes
 from wcll.datasets.base import some_names
-from wcll.reading import read_bytes
+from wcll.exceptions import InputError
 
 OFFERED = ("offered", "options", "choices")  #: fields of a task that may list what was to choose from
 ITEMS = ("id", "path", "image", "text", "_input_hash")  #: fields of a Prodigy task that may name it, the first first

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import FloatArray, InputError
+from wcll._validation import FloatArray
 from wcll.datasets.tables import names_in_cell
+from wcll.exceptions import InputError
 
 Kind = Literal["number", "date", "text", "list", "other"]
 

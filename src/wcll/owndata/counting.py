@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import FloatArray, InputError, IntArray
+from wcll._validation import FloatArray, IntArray
 from wcll.datasets.base import in_order
+from wcll.exceptions import InputError
 from wcll.owndata.columns import Column
 from wcll.owndata.parts import ParquetRows, Rows
 from wcll.owndata.preprocessing import NEARLY, Held, Preprocessing, settled_kinds, too_different

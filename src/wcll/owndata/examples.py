@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import FloatArray
+from wcll._random import stream
+from wcll._validation import FloatArray
 from wcll.owndata.columns import Column
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.preprocessing import Features, Preprocessing
-from wcll.streams import stream
 
 MADE_UP = 16  #: samples
 MISSING = 0.1  #: of the numbers in a table

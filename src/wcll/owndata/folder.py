@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from wcll import __version__
-from wcll.atomic import MODEL, PREPROCESSING
-from wcll.checks import InputError, choice, entry
+from wcll._files import CHUNK, MODEL, PREPROCESSING, check_file, read_bytes
+from wcll._validation import choice, entry
 from wcll.estimator import ComplementaryClassifier
+from wcll.exceptions import InputError
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Reading, Roles, Samples
-from wcll.reading import CHUNK, check_file, read_bytes
 
 FORMAT = "wcll-own-1"
 FILES = (MODEL, PREPROCESSING, "card.json", "card.md", "history.csv", "page.html")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wcll.atomic import replacing
-from wcll.checks import InputError, extra
+from wcll._files import csv_line, replacing
+from wcll._validation import extra
+from wcll.exceptions import InputError
 from wcll.owndata.annotation_tools import Label
-from wcll.results.csv_lines import csv_line
 
 SCHEMA = ("item", "not_label", "annotator", "offered", "time")
 TRUE = "true_label"

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcll import __version__
-from wcll.checks import InputError, choice, positive
+from wcll._validation import choice, positive
 from wcll.estimator import BATCH_SIZE, ComplementaryClassifier
+from wcll.exceptions import InputError
 from wcll.labels import FAMILIES
 from wcll.losses import LOSSES
 from wcll.losses.chosen import AUTO

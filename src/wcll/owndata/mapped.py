@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.atomic import replacing
-from wcll.checks import BoolArray, InputError, IntArray
+from wcll._files import replacing
+from wcll._memory import in_words
+from wcll._validation import BoolArray, IntArray
 from wcll.datasets.images import Decoding
+from wcll.exceptions import InputError
 from wcll.labels.masks import to_pairs
 from wcll.labels.statistics import label_totals
-from wcll.memory import in_words
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Reading, Roles, Samples, counts_of, images_stamp, read_manifest
 from wcll.owndata.standing import Standing, Streaming

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import InputError, IntArray, extra
+from wcll._validation import IntArray, extra
+from wcll.exceptions import InputError
 from wcll.owndata.columns import Column
 from wcll.owndata.tables import Table, arrow_column, check_rows, column_names, open_parquet
 

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from wcll.checks import FloatArray, InputError, choice, entry
+from wcll._memory import check_memory
+from wcll._validation import FloatArray, choice, entry
 from wcll.datasets.base import some_names
-from wcll.memory import check_memory
+from wcll.exceptions import InputError
 from wcll.owndata.columns import SHOWN, Column
 from wcll.owndata.transformers import new_encoder, new_imputer, plain_transformer, rebuilt_transformer
 

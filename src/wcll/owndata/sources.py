@@ -14,14 +14,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import FloatArray, InputError
+from wcll._files import CHUNK
+from wcll._validation import FloatArray
 from wcll.datasets.arrays import checked_samples, load_members, read_arrays
 from wcll.datasets.base import in_order, some_names
 from wcll.datasets.images import SUFFIXES, Decoding, read_images, unreadable
 from wcll.datasets.manifest import MANIFEST, image_paths
+from wcll.exceptions import InputError
 from wcll.owndata.columns import Column
 from wcll.owndata.tables import Table, n_rows, read_table
-from wcll.reading import CHUNK
 
 USUAL = ("not_label", "ybar")  #: a column of labels, if none is named
 #: Usual names of columns of true labels, in small letters, words separated by "_".

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import FloatArray, IntArray
-from wcll.memory import check_memory
+from wcll._memory import check_memory
+from wcll._random import stream
+from wcll._validation import FloatArray, IntArray
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Counts, Samples, labels_of
-from wcll.streams import stream
 from wcll.training.feed import room_for
 
 SAMPLE = 100_000  #: samples that stand for all where something is chosen

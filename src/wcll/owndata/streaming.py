@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from wcll.checks import BoolArray, InputError, IntArray
+from wcll._random import stream
+from wcll._validation import BoolArray, IntArray
+from wcll.exceptions import InputError
 from wcll.labels.masks import to_pairs
 from wcll.owndata.counting import Counted, TextCount, count
 from wcll.owndata.mapped import ImageStream, read_image_stream
@@ -26,7 +28,6 @@ from wcll.owndata.sources import (
 )
 from wcll.owndata.standing import Standing, Streaming
 from wcll.owndata.tables import arrow_column
-from wcll.streams import stream
 from wcll.training.feed import Buffer, Feed, Part
 
 SORTED = "rows lie in an order by class, it seems: shuffle the file, as only rows of one buffer meet in a batch"

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import InputError, extra
+from wcll._files import check_file
+from wcll._memory import check_memory
+from wcll._validation import extra
 from wcll.datasets.tables import check_table
-from wcll.memory import check_memory
+from wcll.exceptions import InputError
 from wcll.owndata.columns import DAY, Column
-from wcll.reading import check_file
 
 TEXT, NUMBER = 150, 24  #: bytes in memory for one value of a Parquet file, about
 EXACT = 2**53  #: from which on floats do not hold every whole number

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from wcll.checks import InputError, choice, entry, finite_array
+from wcll._validation import choice, entry, finite_array
+from wcll.exceptions import InputError
 
 NO_EFFECT = {"copy", "n_jobs", "verbose", "force_int_remainder_cols"}  #: settings that change no result
 REMEDY = "others cannot be saved without pickling"

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from wcll.atomic import STATE, UNFINISHED
-from wcll.checks import InputError, entry
+from wcll._files import STATE, UNFINISHED
+from wcll._validation import entry
 from wcll.estimator import ComplementaryClassifier, FitEpoch
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
+from wcll.exceptions import InputError
 from wcll.labels import Belief, EstimatedTransition
 from wcll.persistence import open_model, read_model, write_model
 

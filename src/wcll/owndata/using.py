@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import FloatArray, InputError
+from wcll._files import csv_line
+from wcll._random import stream
+from wcll._validation import FloatArray
 from wcll.datasets.base import some_names
 from wcll.evaluation import LabelFreeConfusion
 from wcll.evaluation.metrics import Confusion
+from wcll.exceptions import InputError
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.parts import ParquetRows
 from wcll.owndata.sources import Reading, Roles, Samples, image_parts, read_samples
-from wcll.results.csv_lines import csv_line
-from wcll.streams import stream
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from wcll.checks import FloatArray
+from wcll._validation import FloatArray
 from wcll.report.cells import ROUNDING, SIGNIFICANCE, Cell, holm
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import FloatArray, choice, is_number
+from wcll._validation import FloatArray, choice, is_number
 from wcll.report.choose import lowest_score
 from wcll.results import Row
 from wcll.suites import Suite

@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.paper.fitting import Fitting, fitting
 from wcll.paper.images import FACTORS, IMAGES
 from wcll.paper.named import NAMED, named_suite

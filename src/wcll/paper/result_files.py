@@ -11,11 +11,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from wcll.atomic import replacing
-from wcll.checks import InputError, is_number
+from wcll._files import read_bytes, replacing
+from wcll._validation import is_number
+from wcll.exceptions import InputError
 from wcll.paper.kept import Kept, fields_of, keep, metrics_of
 from wcll.paper.part import CURVES, Part
-from wcll.reading import read_bytes
 from wcll.results import Row
 from wcll.suites import Suite, Trial
 from wcll.suites.suite import MOST_RUNS, Axis

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import InputError, is_number
+from wcll._validation import is_number
+from wcll.exceptions import InputError
 from wcll.paper.part import CLOSE
 from wcll.paper.published import find
 from wcll.paper.result_files import (

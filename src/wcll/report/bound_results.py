@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wcll.checks import InputError
-from wcll.reading import read_bytes
+from wcll._files import read_bytes
+from wcll.exceptions import InputError
 from wcll.theory.counterexample import Counterexample
 from wcll.theory.simulation import KIND_TITLES, Trend
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from wcll.checks import FloatArray
+from wcll._validation import FloatArray
 from wcll.evaluation.selection import select
 
 #: How tables say what their figures are.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wcll.checks import FloatArray
+from wcll._validation import FloatArray
 from wcll.report.render import render
 from wcll.report.suite_page import page_parts
 from wcll.results.row import Row

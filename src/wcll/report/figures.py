@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import FloatArray
+from wcll._validation import FloatArray
 from wcll.report.render import render
 
 WIDTH, HEIGHT = 240, 132

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wcll._files import csv_line
 from wcll.report.cells import Cell
 from wcll.report.render import render
 from wcll.report.tables import Table
-from wcll.results.csv_lines import csv_line
 
 _LATEX = {
     **{chr(code): rf"\textbackslash{{}}x{code:02x}" for code in (*range(32), *range(127, 160))},

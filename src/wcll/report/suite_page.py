@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import FloatArray
+from wcll._validation import FloatArray
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
 from wcll.losses.chosen import AUTO
 from wcll.report.cells import Cell

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wcll.checks import InputError, IntArray, choice, transition_matrix
+from wcll._validation import IntArray, choice, transition_matrix
 from wcll.evaluation import METRICS
+from wcll.exceptions import InputError
 from wcll.losses import LOSSES
 from wcll.losses.chosen import AUTO, spec_of
 from wcll.results.row import Row

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 
 APPLICATION = 0x77636C6C  # "wcll": what SQLite's header says the file is
 BUSY = 60.0  # seconds to wait for another process's write

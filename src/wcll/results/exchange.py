@@ -10,11 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from wcll.atomic import check_output, check_target, replacing
-from wcll.errors import InputError
-from wcll.memory import check_memory
-from wcll.reading import read_bytes
-from wcll.results.csv_lines import csv_line
+from wcll._files import check_output, check_target, csv_line, read_bytes, replacing
+from wcll._memory import check_memory
+from wcll.exceptions import InputError
 from wcll.results.store import Store
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ BATCH = 10_000  #: runs of a Parquet file that are turned into columns at once
 
 def ending(path: Path) -> str:
     """The format that a file's name asks for."""
-    from wcll.checks import choice  # which loads numpy: a list of runs must not wait for it
+    from wcll._validation import choice  # which loads numpy: a list of runs must not wait for it
 
     found = [end for end in ENDINGS if path.name.endswith(end)]
     return max(found, key=len) if found else choice("file ending", path.suffix, ENDINGS)
@@ -222,7 +220,7 @@ def _shards(text: _Json | _Csv, limit: int) -> Iterator[int]:
 
 
 def _write_parquet(store: Store, where: Sequence[str], path: Path) -> int:
-    from wcll.checks import extra
+    from wcll._validation import extra
 
     extra("pyarrow", "parquet")
     import pyarrow

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray
+from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.evaluation import Confusion, check_metric, class_of, zero_one_risk
+from wcll.exceptions import InputError
 from wcll.labels import Belief
 from wcll.losses.chosen import AUTO, spec_of
 

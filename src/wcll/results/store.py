@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 from wcll.results.database import Database, is_damage, places_after
 from wcll.results.packing import Packed, figures, pack, unpack
 from wcll.results.where import SOUND, as_sql, column, parse
@@ -216,7 +216,7 @@ class Store(Database):
 
     def _check_names(self, where: Sequence[str]) -> None:
         """Fail, for conditions that no run meets, if no run has even a figure of that name."""
-        from wcll.checks import choice  # which loads numpy
+        from wcll._validation import choice  # which loads numpy
 
         names = {name for line in self.figures() for name in line}
         for name, _ in parse(where):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 
 PARTS = ("config", "metrics", "provenance")
 READABLE = " AND ".join(

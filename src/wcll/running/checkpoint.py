@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.persistence import open_model, read_model, write_model
 from wcll.results.store import Store
 from wcll.running.pace import Stopwatch

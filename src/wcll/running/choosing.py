@@ -10,9 +10,8 @@ import numpy as np
 import torch
 
 from wcll import auto
-from wcll.checks import InputTypeError
-from wcll.errors import LabelWarning
 from wcll.estimator import ComplementaryClassifier
+from wcll.exceptions import InputTypeError, LabelWarning
 from wcll.labels.families import EARLY
 from wcll.models import MODELS, Family
 from wcll.running.containers import View, Weak

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from wcll.checks import BoolArray, FloatArray, IntArray
+from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.labels import Belief
 from wcll.labels.families import EstimatedTransition
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from wcll.checks import InputError
 from wcll.datasets import Dataset
+from wcll.exceptions import InputError
 from wcll.results.provenance import provenance
 from wcll.results.row import Row
 from wcll.results.store import Store

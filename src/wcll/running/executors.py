@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from wcll.checks import InputError, extra
+from wcll._validation import extra
+from wcll.exceptions import InputError
 from wcll.results.store import Store
 from wcll.running.checkpoint import Checkpoints
 from wcll.running.execute import Tasks, execute, unfinished

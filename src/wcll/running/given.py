@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray
+from wcll._random import stream
+from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.datasets import Dataset, Split
+from wcll.exceptions import InputError
 from wcll.labels import to_mask
 from wcll.labels.transition import uniform_transition
 from wcll.running.sides import Draw, Labelled, pick_groups, tested_side
-from wcll.streams import stream
 from wcll.suites.trial import Trial
 
 

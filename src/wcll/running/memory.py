@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from wcll._memory import SHARE, free_memory, in_words
 from wcll.auto import STACKED
-from wcll.checks import InputError
-from wcll.memory import SHARE, free_memory, in_words
+from wcll.exceptions import InputError
 from wcll.models import check_size
 from wcll.running.containers import View
 from wcll.running.plan import Job

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import torch
 
-from wcll.checks import InputError, whole
+from wcll._validation import whole
 from wcll.datasets import load_dataset
+from wcll.exceptions import InputError
 from wcll.results.store import Store
 from wcll.running.execute import Load
 from wcll.running.pace import Pace

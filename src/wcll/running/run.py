@@ -10,10 +10,11 @@ from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wcll.atomic import check_target
-from wcll.checks import InputError, choice, positive, whole
+from wcll._files import check_target
+from wcll._memory import in_words
+from wcll._validation import choice, positive, whole
 from wcll.datasets import same_data
-from wcll.memory import in_words
+from wcll.exceptions import InputError
 from wcll.results import Row, Store
 from wcll.results.store import STORE as STORE
 from wcll.results.store import sole_writer

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray
+from wcll._random import stream
+from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.datasets import Dataset, Split
+from wcll.exceptions import InputError
 from wcll.labels.draw import make_complementary
 from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, pick_by_class, step_counts
 from wcll.labels.sets import inclusion_shares
@@ -21,7 +23,6 @@ from wcll.labels.transition import (
 )
 from wcll.running.given import draw_given
 from wcll.running.sides import Draw, Labelled, pick_groups, tested_side
-from wcll.streams import stream
 from wcll.suites.settings import BY_LABEL
 from wcll.suites.trial import Trial
 

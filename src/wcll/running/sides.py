@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray
+from wcll._random import stream
+from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.datasets import Dataset, Split
-from wcll.streams import stream
+from wcll.exceptions import InputError
 from wcll.suites.trial import Trial
 
 TEST_SHARE = 0.25

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from wcll.checks import BoolArray, FloatArray, InputError, IntArray, inverse_transition
+from wcll._random import stream
+from wcll._validation import BoolArray, FloatArray, IntArray, inverse_transition
 from wcll.datasets import Dataset, Split
+from wcll.exceptions import InputError
 from wcll.labels import Belief, to_mask, transition_from_pairs
 from wcll.labels.families import EstimatedTransition
 from wcll.labels.statistics import label_totals
@@ -18,7 +20,6 @@ from wcll.losses import LOSSES, Context
 from wcll.running.containers import Clean, Declared, Ordinary, Task, Weak
 from wcll.running.sampling import draw_samples
 from wcll.running.sides import Draw, Labelled
-from wcll.streams import stream
 from wcll.suites.trial import Trial
 
 Estimate = Callable[[Trial], EstimatedTransition]

@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import BoolArray, InputError, InputTypeError, IntArray
+from wcll._random import stream
+from wcll._validation import BoolArray, IntArray
 from wcll.evaluation import checkpoints
 from wcll.evaluation.confusion import tables_of
+from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import Belief
 from wcll.labels.families import EARLY
 from wcll.losses import LOSSES, Targets
@@ -23,7 +25,6 @@ from wcll.running.estimates import estimate_of
 from wcll.running.pace import now
 from wcll.running.plan import Job
 from wcll.running.task import loss_context, own_belief
-from wcll.streams import stream
 from wcll.suites.settings import Role
 from wcll.suites.trial import Trial
 from wcll.training import Engine, Observer, RunGroup, RunLoss, Standard, Training, make_engine

@@ -12,9 +12,9 @@ from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wcll.checks import InputError, is_number
+from wcll._validation import is_number
 from wcll.datasets import data_stamp, load_dataset
-from wcll.errors import short
+from wcll.exceptions import InputError, short
 from wcll.results.border import trial_of
 from wcll.results.exchange import parse_rows, parse_table, row_text
 from wcll.results.provenance import code, versions

@@ -8,8 +8,9 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from wcll.checks import InputError, choice
-from wcll.reading import read_bytes
+from wcll._files import read_bytes
+from wcll._validation import choice
+from wcll.exceptions import InputError
 from wcll.suites.reading import Reader
 from wcll.suites.suite import Suite
 from wcll.suites.toml_lines import Lines

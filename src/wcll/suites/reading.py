@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from wcll.checks import InputError, choice
+from wcll._validation import choice
 from wcll.evaluation.metrics import check_metric
+from wcll.exceptions import InputError
 from wcll.suites.settings import whole
 from wcll.suites.suite import MOST_RUNS, Axis, Settings, Suite, TableSpec
 from wcll.suites.toml_lines import Lines, Section

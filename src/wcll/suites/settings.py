@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import FloatArray, InputError, choice, numeric, transition_matrix
+from wcll._validation import FloatArray, choice, numeric, transition_matrix
 from wcll.datasets.arrays import read_array
 from wcll.datasets.folders import data_folders
+from wcll.exceptions import InputError
 from wcll.labels.families import told_by_counts
 from wcll.losses.chosen import spec_of
 from wcll.models import MODELS

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.suites.trial import LEFT_OPEN, Trial, is_auto
 
 Settings = dict[str, Any]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 
 Section = tuple[str | int, ...]  #: ("settings",), or ("rows", 2) for the third of several
 

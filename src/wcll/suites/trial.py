@@ -9,8 +9,9 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from wcll.checks import InputError, choice
+from wcll._validation import choice
 from wcll.evaluation.selection import checkpoints
+from wcll.exceptions import InputError
 from wcll.labels.beliefs import Source, q_in_words
 from wcll.labels.families import FAMILIES
 from wcll.labels.transition import TRANSITIONS

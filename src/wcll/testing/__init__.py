@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError, InputTypeError, choice, whole
+from wcll._random import whole_seed
+from wcll._validation import choice, whole
+from wcll.exceptions import InputError, InputTypeError
 from wcll.losses import LOSSES, Context, LossSpec
-from wcll.streams import whole_seed
 from wcll.testing.contract import CheckedLoss, applicable_checks
 from wcll.testing.examples import example_context
 

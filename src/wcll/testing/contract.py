@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.losses import Targets
 from wcll.testing.examples import example_labels, example_logits
 

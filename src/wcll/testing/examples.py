@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import FloatArray
+from wcll._validation import FloatArray
 
 
 def example_logits(*shape: int, seed: int = 0, scale: float = 2.0) -> Tensor:

@@ -56,7 +56,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import InputError, choice, distribution, numeric, positive, whole
+from wcll._validation import choice, distribution, numeric, positive, whole
+from wcll.exceptions import InputError
 from wcll.labels.transition import complementary_prior
 from wcll.labels.weights import eq13
 from wcll.theory.rademacher import linear_complexity, mlp_complexity

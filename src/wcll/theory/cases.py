@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from wcll.checks import InputError
+from wcll._memory import check_memory
 from wcll.datasets.base import Dataset
-from wcll.memory import check_memory
+from wcll.exceptions import InputError
 from wcll.running.containers import Task
 from wcll.running.memory import need_of
 from wcll.running.plan import Job

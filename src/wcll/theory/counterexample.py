@@ -52,9 +52,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from wcll.checks import FloatArray, IntArray
-from wcll.functional import wcll
-from wcll.streams import stream
+from wcll._random import stream
+from wcll._validation import FloatArray, IntArray
+from wcll.losses.weighted import wcll
 from wcll.theory.bounds import Problem, corrected_lemma, lemma1
 
 DRAWS = 20

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wcll.checks import InputError, numeric, positive, whole
-from wcll.streams import RandomState, stream
+from wcll._random import RandomState, stream
+from wcll._validation import numeric, positive, whole
+from wcll.exceptions import InputError
 
 
 def linear_complexity(norm: float, radius: float, n: int) -> float:

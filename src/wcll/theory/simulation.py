@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wcll.checks import FloatArray, IntArray, choice
+from wcll._memory import check_memory
+from wcll._random import stream
+from wcll._validation import FloatArray, IntArray, choice
 from wcll.labels import imbalance_counts
 from wcll.labels.transition import make_transition
 from wcll.labels.weights import eq13
-from wcll.memory import check_memory
-from wcll.streams import stream
 from wcll.theory.bounds import Bound, Problem, corrected_lemma, corrected_theorem, finite_class, lemma1, theorem1
 
 SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)  #: three decades of N

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from wcll.streams import stream
+from wcll._random import stream
 
 
 def batches(n: int, batch_size: int, *, seed: int, epoch: int) -> Iterator[Tensor]:

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wcll.checks import InputError, choice
+from wcll._validation import choice
+from wcll.exceptions import InputError
 from wcll.models.stack import Family, ModelChoice, RunStack, outline_model
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}

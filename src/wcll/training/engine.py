@@ -10,7 +10,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.losses import Targets
 from wcll.models.stack import RunStack, Shape, build_model, outline_model
 from wcll.training.batches import batches

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wcll.checks import BoolArray, FloatArray, IntArray
+from wcll._random import stream
+from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.losses import Targets
-from wcll.streams import stream
 
 AHEAD = 4  #: parts that are read while a buffer is learnt from
 

@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.models.layers import Part, RunBatchNorm, RunDropout
 from wcll.models.stack import Family, RunStack
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from wcll.checks import InputError, choice, non_negative, share
+from wcll._validation import choice, non_negative, share
+from wcll.exceptions import InputError
 
 OPTIMISERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "one-cycle", "cosine")

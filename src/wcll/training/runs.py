@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wcll.checks import InputError
+from wcll.exceptions import InputError
 from wcll.losses import Context, LossSpec, Targets
 from wcll.losses.forward import BALANCE
 from wcll.models.stack import Family, ModelChoice, RunStack, build_model, family_of

@@ -1,15 +1,22 @@
-"""Files that are there whole or not at all."""
+"""Safe files: written atomically, read only if plain and not too large, CSV lines without formulas."""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Collection, Iterator
+import zlib
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
-from wcll.errors import InputError
+from wcll._memory import free_memory, in_words
+from wcll.exceptions import InputError
 
 DATABASE = b"SQLite format 3\0"  #: how such a file begins
 MODEL = "model.safetensors"  #: the weights in the folder of a model
@@ -158,3 +165,68 @@ def replacing_folder(path: Path, argument: str, names: Collection[str]) -> Itera
                 left.rename(path / left.name)
     with suppress(OSError):
         old.rmdir()
+
+
+CHUNK = 2**20  #: bytes that are unpacked at once
+
+
+def check_file(path: Path, what: str = "a file") -> None:
+    """Fail unless ``path`` is a plain file, or a link to one: a pipe or a device may never end, or never begin."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise InputError(str(path), what, getattr(error, "strerror", None) or str(error)) from None
+    if not stat.S_ISREG(mode):
+        kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+        raise InputError(str(path), what, next((name for test, name in kinds if test(mode)), "a device"))
+
+
+def read_bytes(path: Path, most: int | None = None, remedy: str = "") -> bytes:
+    """All that a file holds, unpacked if its name ends in ``.gz``; more than ``most`` bytes (or memory) is an error."""
+    check_file(path)
+    limit = free_memory() if most is None else most
+    with path.open("rb") as file:
+        try:
+            return read_at_most(
+                cast(BinaryIO, gzip.open(file)) if path.suffix == ".gz" else file, limit, str(path), remedy
+            )
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(str(path), "a whole gzip file", str(error)) from None
+
+
+def read_at_most(file: BinaryIO, limit: int, name: str, remedy: str = "") -> bytes:
+    """The rest of an open file; it is an error, found before it is kept, if that is more than ``limit`` bytes."""
+    parts, size = [], 0
+    while part := file.read(CHUNK):
+        size += len(part)
+        if size > limit:
+            told = remedy or "a file that unpacks to this is refused"
+            raise InputError(name, f"at most {in_words(limit)}", "more", told)
+        parts.append(part)
+    return b"".join(parts)
+
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")  #: what spreadsheets take for the begin of one, or for nothing
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """One line; text that would be a formula begins with an apostrophe, numbers stay numbers.
+
+    >>> csv_line(["=1+1", "plain", -0.5, "-0.5", None])
+    "'=1+1,plain,-0.5,-0.5,\\n"
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow([_cell(value) for value in values])
+    return line.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) and not _is_number(value) else value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return not text[0].isspace()

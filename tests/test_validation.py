@@ -13,7 +13,8 @@ import torch
 
 import wcll.functional as F  # noqa: N812
 from wcll import ComplementaryClassifier, evaluation, labels
-from wcll.checks import InputError, as_array, numeric
+from wcll._validation import as_array, numeric
+from wcll.exceptions import InputError
 from wcll.labels import Belief
 from wcll.labels.names import encode_labels
 from wcll.losses import Targets

@@ -1,22 +1,22 @@
-"""Checks of arguments: each returns what may be used, or raises an error that says what is wrong."""
+"""Validation of arguments, and the registry of things that users pick by name."""
 
 from __future__ import annotations
 
 import importlib
 import math
 import sys
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from difflib import get_close_matches
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wcll.errors import InputError as InputError
-from wcll.errors import InputTypeError as InputTypeError
-from wcll.errors import MissingExtraError as MissingExtraError
-from wcll.memory import check_memory
+from wcll._memory import check_memory
+from wcll.exceptions import InputError as InputError
+from wcll.exceptions import InputTypeError as InputTypeError
+from wcll.exceptions import MissingExtraError as MissingExtraError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -262,3 +262,54 @@ def share(argument: str, value: Any) -> float:
     if not is_number(value) or not 0 <= value < 1:
         raise InputError(argument, "a share from 0 to below 1", value)
     return float(value)
+
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., object])
+G = TypeVar("G", bound=Callable[..., object])
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """A mapping from names to items whose failed look-ups help and whose duplicate names fail at import.
+
+    >>> colours = Registry[int]("colour")
+    >>> colours.put("red", 1)
+    >>> colours["rod"]
+    Traceback (most recent call last):
+    wcll._validation.InputError: colour: expected one of 'red', got 'rod'; did you mean 'red'?
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._items: dict[str, T] = {}
+
+    def put(self, name: str, item: T) -> None:
+        """Register ``item`` under ``name``."""
+        if name in self._items:
+            raise RuntimeError(f"{self.kind} {name!r} is registered twice")
+        self._items[name] = item
+
+    def __getitem__(self, name: str) -> T:
+        return self._items[choice(self.kind, name, self._items)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class Functions(Registry[F], Generic[F]):
+    """A registry of plain functions, filled by decorating them."""
+
+    def add(self, name: str) -> Callable[[G], G]:
+        """Decorator: register the function under ``name``."""
+
+        def register(function: G) -> G:
+            self.put(name, cast(F, function))
+            return function
+
+        return register

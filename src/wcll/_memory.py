@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from wcll.errors import InputError
+from wcll.exceptions import InputError
 
 SHARE = 0.7  #: of what is free that anything may take, unless the user says how much
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wcll.checks import InputError, InputTypeError, choice
+from wcll._validation import choice
+from wcll.exceptions import InputError, InputTypeError
 
 STAGES = ("imbalance", "labels", "validation", "test", "init", "batches", "neighbors", "dropout", "augment", "theory")
 

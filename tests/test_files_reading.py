@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from wcll.errors import InputError
-from wcll.reading import check_file, read_bytes
+from wcll._files import check_file, read_bytes
+from wcll.exceptions import InputError
 
 
 def test_plain_and_packed_files(tmp_path):

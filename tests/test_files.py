@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from wcll.atomic import check_folder_target, check_target, replacing, replacing_folder
-from wcll.checks import InputError
+from wcll._files import check_folder_target, check_target, replacing, replacing_folder
+from wcll.exceptions import InputError
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "nul"])
