@@ -202,7 +202,7 @@ def test_matrix_products_find_what_newton_steps_find(seed, monkeypatch):
 
 def test_a_thousand_classes_take_some_matrices(monkeypatch):
     k = 1000
-    monkeypatch.setattr(cost, "STEPS", (1, 1))
+    monkeypatch.setattr(cost, "COST_STEPS", (1, 1))
     wrong, right = uniform_transition(k), noisy_transition(uniform_transition(k), rate=0.1)
     tracemalloc.start()
     found = cost_if_wrong(wrong, right)

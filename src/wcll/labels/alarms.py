@@ -36,7 +36,7 @@ State = Literal["contradicted", "not contradicted", "can't be checked"]
 LEVEL = 0.02  #: how often, at most, a test accuses a Q that is right
 DRAWS = 99  #: labels drawn anew
 AS_FAR = 2  #: of them, at most, may be as far from Q as those that accuse it
-AT_ONCE = 9  #: of them that are drawn together: the first tell in most cases
+DRAWS_AT_ONCE = 9  #: of them that are drawn together: the first tell in most cases
 DOUBT = 2.0  #: standard errors of a measured Q to which its rows may scatter: what it leans to may be wrong
 FAR = 10.0  #: standard deviations beyond those first ones that make more draws needless
 LABELS = 100  #: at most so many groups of labels are told apart: beyond, neighbours are counted together
@@ -359,12 +359,12 @@ def _accuses(counts: FloatArray, belief: Belief) -> tuple[bool, int]:
     while len(chance) < DRAWS:
         law = fit.mixture
         if belief.measured:  # the labels may be those of any Q that its errors allow
-            law = normalised(fit.shares @ (belief.scattered(AT_ONCE, rng, times=DOUBT) @ groups))
-        drawn = rng.multinomial(sizes, law, (AT_ONCE, len(sizes))).astype(np.float64)
+            law = normalised(fit.shares @ (belief.scattered(DRAWS_AT_ONCE, rng, times=DOUBT) @ groups))
+        drawn = rng.multinomial(sizes, law, (DRAWS_AT_ONCE, len(sizes))).astype(np.float64)
         chance = np.append(chance, _deviances(drawn, belief, groups, rng))
         if np.count_nonzero(~(chance < found)) > AS_FAR:
             return False, worst
-        if len(chance) == AT_ONCE and found > chance.mean() + FAR * max(chance.std(), 1.0):
+        if len(chance) == DRAWS_AT_ONCE and found > chance.mean() + FAR * max(chance.std(), 1.0):
             return True, worst
     return found > _quantile(chance), worst
 

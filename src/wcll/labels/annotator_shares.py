@@ -13,7 +13,7 @@ from wcll._random import stream
 from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.labels.records import LabelRecords
 
-LEVEL = 0.01  #: how often, at most, any annotator is accused if all are alike
+ANNOTATOR_LEVEL = 0.01  #: how often, at most, any annotator is accused if all are alike
 LEAST = 5  #: labels below which nobody is tested
 MOST = 500  #: annotators, of whom those with the most labels are tested
 EXPECTED = 5.0  #: labels in every cell that make the chi-square distribution good enough
@@ -37,7 +37,7 @@ class AnnotatorShares:
     @property
     def differs(self) -> bool:
         """Whether chance does not explain it."""
-        return self.adjusted is not None and self.adjusted <= LEVEL
+        return self.adjusted is not None and self.adjusted <= ANNOTATOR_LEVEL
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -82,7 +82,7 @@ def _tested(cells: IntArray, tested: list[int]) -> tuple[dict[int, float], dict[
         far = {a: float(_statistic(cells[a], total, int(cells[a].sum()), int(total.sum()))) for a in left}
         odd = min(left, key=lambda a: (chances[a], -far[a], a))
         largest = max(largest, min(1.0, chances[odd] * len(left)))
-        if largest > LEVEL:
+        if largest > ANNOTATOR_LEVEL:
             break
         adjusted[odd], pool[odd] = largest, False
         left.remove(odd)
@@ -121,7 +121,7 @@ def _chance(own: IntArray, total: IntArray, tests: int) -> float:
     if expected.min() >= EXPECTED:
         return float(chdtrc(len(total) - 1, found))
     rng = stream(0, "labels", "annotators", n, int(found * 1e6))
-    most = min(DRAWS, max(999, 4 * int(tests / LEVEL)))
+    most = min(DRAWS, max(999, 4 * int(tests / ANNOTATOR_LEVEL)))
     drawn = far = 0
     while drawn < most and far < ENOUGH:
         some_more = min(max(199, drawn), most - drawn, 5000)

@@ -21,7 +21,7 @@ INVISIBLE = 1e-9  #: nats a label below which a billion labels show nothing
 EQUAL = 1e-4  #: chances that differ by less are a tie: no model learns them so exactly
 WORST = 1e12  #: condition beyond which a Q counts as having no inverse
 MOST_NEWTON = 100  #: classes of which every row is solved by Newton steps; of more, by matrix products alone
-STEPS = (300, 20_000)  #: of these, and of those for a Q without an inverse: least and most
+COST_STEPS = (300, 20_000)  #: of these, and of those for a Q without an inverse: least and most
 WORK = 10**9  #: in between, as many as take so many multiplications
 LEFT = 1e-11  #: nats, at most, that the latter leave, unless steps run out
 
@@ -142,7 +142,7 @@ def _by_products(right: FloatArray, wrong: FloatArray) -> FloatArray:
     mixture = learned @ wrong
     missed = rel_entr(right, mixture).sum(axis=1, keepdims=True)
     power = np.ones_like(missed)
-    for _ in range(int(np.clip(WORK / (len(right) * wrong.size), *STEPS))):
+    for _ in range(int(np.clip(WORK / (len(right) * wrong.size), *COST_STEPS))):
         slopes = _slopes(right, mixture, wrong)
         if slopes.max() < 1 + LEFT:
             break

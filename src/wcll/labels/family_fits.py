@@ -26,7 +26,7 @@ from wcll.labels.transition import noisy_transition, normalised, transition_from
 LEVEL = 0.01  #: how often, at most, a family that is right is accused, over all families
 MOST_SETS = 5000  #: sets of options that a fit to counts goes through in every step
 MOST_SETS_AGAIN = 500  #: and a fit to sets of labels, again and again
-STEPS = 200  #: of a fit
+FIT_STEPS = 200  #: of a fit
 FARTHEST = 20.0  #: to which a free number, the logarithm of a share, may go: few labels would send it further
 SMALL = 1e-6  #: by which parameters are moved for a slope
 
@@ -140,7 +140,7 @@ def fitted(name: str, sets: LabelSets, strength: float = 0.0, noise: float = 0.0
     model, first = _model(name, np.log(totals), totals)
     objective = partial(_value_and_slope, sets=sets, model=model, lean=lean)
     bounds = [(-FARTHEST, FARTHEST)] * len(first)
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS})
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": FIT_STEPS})
     return model(found.x)
 
 

@@ -15,7 +15,7 @@ from wcll.labels.transition import normalised
 
 STEPS = 60  #: a dozen are enough for most counts
 CLOSE = 1e-3  #: deviances are found up to this
-AT_ONCE = 2 * 10**6  #: numbers of one array
+NUMBERS_AT_ONCE = 2 * 10**6  #: numbers of one array
 SMALL = 40 * 40  #: numbers of Q from which a matrix library would start threads, which wait for each other
 
 
@@ -43,7 +43,7 @@ def nearest_mixtures(counts: FloatArray, rows: FloatArray) -> Fit:
     (array([[0.5 , 0.25, 0.25]]), array([4.03]))
     """
     numbers = rows.shape[-2] * rows.shape[-1]
-    size = max(1, AT_ONCE // numbers)
+    size = max(1, NUMBERS_AT_ONCE // numbers)
     with _one_thread(numbers), np.errstate(all="ignore"):  # what is no number is not close to anything
         parts = [
             _nearest(counts[i : i + size], rows if rows.ndim == 2 else rows[i : i + size])

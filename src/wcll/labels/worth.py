@@ -16,7 +16,7 @@ from wcll.labels.transition import normalised
 
 ACCURACIES = (0.6, 0.8, 0.95)  #: of models that may be judged
 POINTS = 0.02  #: half the width of the interval that is wanted
-LEVEL = 0.95  #: of that interval
+INTERVAL_LEVEL = 0.95  #: of that interval
 WORST = 1e9  #: condition beyond which nothing is left of an inverse
 
 
@@ -99,7 +99,7 @@ def labels_needed(deviation: float, points: float = POINTS) -> int:
     >>> labels_needed(0.4)
     1537
     """
-    return ceil(float(-ndtri((1 - LEVEL) / 2) * deviation / points) ** 2)
+    return ceil(float(-ndtri((1 - INTERVAL_LEVEL) / 2) * deviation / points) ** 2)
 
 
 def _judging(accuracy: float, deviation: float) -> Judging:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wcll.labels.annotator_shares import LEAST, LEVEL, AnnotatorShares
+from wcll.labels.annotator_shares import ANNOTATOR_LEVEL, LEAST, AnnotatorShares
 from wcll.labels.cost import CostIfWrong
 from wcll.labels.family_fits import FamilyFit
 from wcll.labels.health import MOST_CLASSES, MOST_COSTED, LabelHealth, RepeatedHealth
@@ -268,7 +268,7 @@ def _annotators(health: LabelHealth) -> Iterator[Section]:
     untested = sum(one.p_value is None for one in health.annotators)
     says = f"{len(differ)} of {len(health.annotators)} differ" if differ else "No annotator is seen to differ"
     lines = [
-        f"{says} from the others in how often they name each class (chi-square, adjusted by Holm, level {LEVEL:g}).",
+        f"{says} from the others in how often they name each class (chi-square, adjusted by Holm, level {ANNOTATOR_LEVEL:g}).",
         "Those who differ are not counted among the others. Annotators who saw other samples differ as well, without "
         "any fault of theirs.",
     ]
