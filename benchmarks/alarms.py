@@ -57,8 +57,7 @@ from wcll.labels import (
     shifted_transition,
     uniform_transition,
 )
-from wcll.labels.alarms import LEVEL
-from wcll.labels.mixtures import nearest_mixtures
+from wcll.labels.goodness_of_fit import LEVEL, nearest_mixtures
 
 TRAIN, HELD_OUT, DISTANCE, CLASSES = 4500, 1500, 0.2, (3, 6, 10)
 LISTS = {"uniform": ("right", "counts", "model", "invisible"), "inverse-size": ("right", "model")}

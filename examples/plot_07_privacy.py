@@ -11,7 +11,7 @@ import numpy as np
 
 from wcll import ComplementaryClassifier
 from wcll.labels import make_complementary, observed_marginal, uniform_transition
-from wcll.labels.worth import label_worth
+from wcll.labels.diagnostics import label_worth
 
 groups = ["none", "seldom", "monthly", "weekly", "daily"]  # how often somebody does what they would rather not tell
 K = len(groups)

@@ -12,7 +12,7 @@ from sklearn.datasets import make_blobs
 
 from wcll import ComplementaryClassifier
 from wcll.labels import biased_transition, costs_if_wrong, make_complementary, uniform_transition
-from wcll.labels.worth import label_worth
+from wcll.labels.diagnostics import label_worth
 
 K = 6
 

@@ -34,7 +34,7 @@ from wcll.labels import (
     make_complementary,
     uniform_transition,
 )
-from wcll.labels.masks import to_mask
+from wcll.labels.encoding import to_mask
 from wcll.losses import LOSSES, LossSpec
 
 COMPLEMENTARY = [name for name, spec in LOSSES.items() if spec.labels == "complementary"]

@@ -49,9 +49,9 @@ from wcll import ComplementaryClassifier
 # All that moves when modules do: everything else goes through the names above and the command line.
 from wcll.cli.app import run
 from wcll.evaluation import checkpoints
-from wcll.labels.draw import make_complementary
 from wcll.labels.families import FAMILIES
 from wcll.labels.imbalance import make_imbalance
+from wcll.labels.sampling import make_complementary
 from wcll.labels.transition import make_transition, select_by_marginal, shifted_transition
 from wcll.labels.weights import class_weights, resample
 from wcll.losses import LOSSES

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 import wcll
 from wcll.evaluation.confusion import Verdict
-from wcll.labels.alarms import State
+from wcll.labels.goodness_of_fit import State
 from wcll.report.cells import Cell, compared
 from wcll.report.demo_page import NEXT
 
@@ -45,7 +45,6 @@ ORDER = [
         "testing",
         "inputs",
         "persistence",
-        "crossfit",
         "auto",
         "fitted",
         "keeping",

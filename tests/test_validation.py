@@ -16,7 +16,7 @@ from wcll import ComplementaryClassifier, evaluation, labels
 from wcll._validation import as_array, numeric
 from wcll.exceptions import InputError
 from wcll.labels import Belief
-from wcll.labels.names import encode_labels
+from wcll.labels.encoding import encode_labels
 from wcll.losses import Targets
 from wcll.testing import loss_checks
 
@@ -31,19 +31,19 @@ T = torch.tensor(Y)
 CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "encode_labels": (encode_labels, {"ybar": Y, "classes": [0, 1, 2]}),
     "make_complementary": (labels.make_complementary, {"y": Y, "transition": Q, "n_labels": 1, "n_classes": 3, "random_state": 0}),
-    "to_mask": (labels.masks.to_mask, {"labels": Y, "n_classes": 3}),
-    "check_mask": (labels.masks.check_mask, {"mask": np.eye(3, dtype=bool), "n_classes": 3}),
+    "to_mask": (labels.encoding.to_mask, {"labels": Y, "n_classes": 3}),
+    "check_mask": (labels.encoding.check_mask, {"mask": np.eye(3, dtype=bool), "n_classes": 3}),
     "to_pairs": (labels.to_pairs, {"mask": np.eye(3, dtype=bool)}),
     "imbalance_counts": (labels.imbalance_counts, {"n": 90, "n_classes": 3, "minority": [0], "p": 2.0}),
     "imbalance_counts of a majority": (labels.imbalance_counts, {"n_majority": 9, "n_classes": 3, "minority": [0], "p": 2.0}),
     "long_tailed_counts": (labels.imbalance.long_tailed_counts, {"n": 90, "n_classes": 3, "p": 2.0}),
     "step_counts": (labels.imbalance.step_counts, {"n_majority": 9, "n_classes": 3, "p": 2.0}),
     "make_imbalance": (labels.make_imbalance, {"y": Y, "counts": np.array([1, 2, 3]), "random_state": 0}),
-    "label_counts": (labels.statistics.label_counts, {"ybar": Y, "n_classes": 3, "sample_weight": np.ones(12)}),
+    "label_counts": (labels.counts.label_counts, {"ybar": Y, "n_classes": 3, "sample_weight": np.ones(12)}),
     "observed_marginal": (labels.observed_marginal, {"ybar": Y, "n_classes": 3, "sample_weight": np.ones(12)}),
-    "ordinary_prior": (labels.statistics.ordinary_prior, {"ybar": Y, "transition": Q, "sample_weight": np.ones(12)}),
-    "recover_inverse_size": (labels.statistics.recover_inverse_size, {"ybar": Y, "n_classes": 3, "sample_weight": np.ones(12)}),
-    "describe_labels": (labels.statistics.describe_labels, {"ybar": Y, "n_classes": 3, "transition": Q}),
+    "ordinary_prior": (labels.counts.ordinary_prior, {"ybar": Y, "transition": Q, "sample_weight": np.ones(12)}),
+    "recover_inverse_size": (labels.counts.recover_inverse_size, {"ybar": Y, "n_classes": 3, "sample_weight": np.ones(12)}),
+    "describe_labels": (labels.counts.describe_labels, {"ybar": Y, "n_classes": 3, "transition": Q}),
     "label_health": (labels.label_health, {"ybar": Y, "classes": [0, 1, 2], "annotators": np.arange(12) % 2}),
     "label_health of lists": (labels.label_health, {"ybar": [[0, 1], [2, 2], [1, 0]]}),
     "biased_transition": (labels.biased_transition, {"n_classes": 3, "strength": "weak", "random_state": 0}),

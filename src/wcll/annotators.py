@@ -10,11 +10,11 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
 from wcll._validation import FloatArray, IntArray, sample_weights, whole
-from wcll.crossfit import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
 from wcll.estimator import ComplementaryClassifier
 from wcll.exceptions import InputError, InputTypeError, LabelWarning
 from wcll.inputs import check_labels
-from wcll.labels.masks import to_mask
+from wcll.labels.cross_fitting import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
+from wcll.labels.encoding import to_mask
 from wcll.losses import LOSSES
 
 __all__ = ["ModelTransition", "transition_with_model"]
@@ -39,7 +39,7 @@ def transition_with_model(
     In every round models are trained on the other folds with the Q so far, and Q is estimated anew from their
     predictions. It begins with popularity, again with popularity and a small
     diagonal, and, if samples have more than two labels on average, once more with what these tell by themselves
-    (:func:`wcll.labels.transition_from_repeated`; if any has more than five, ``wcll.labels.large_sets``). Which is
+    (:func:`wcll.labels.transition_from_repeated`; if any has more than five, ``wcll.labels.cross_fitting``). Which is
     taken, starts themselves among them, is decided by the likelihood of labels that neither model nor Q has seen:
     a start if it is as good as the best, else the mean of the last three that are.
 

@@ -23,14 +23,14 @@ from torch import Tensor
 
 from wcll._random import stream
 from wcll._validation import BoolArray, FloatArray, IntArray
-from wcll.crossfit import transition_from_predictions
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_confusion
 from wcll.exceptions import InputError
 from wcll.labels import Belief, check_table
-from wcll.labels.beliefs import q_in_words
+from wcll.labels.counts import label_totals
+from wcll.labels.cross_fitting import transition_from_predictions
+from wcll.labels.encoding import to_mask
 from wcll.labels.families import EARLY, FAMILIES, EstimatedTransition
-from wcll.labels.masks import to_mask
-from wcll.labels.statistics import label_totals
+from wcll.labels.label_model import q_in_words
 from wcll.losses import LOSSES, Context, Targets
 from wcll.losses.chosen import AUTO as AUTO
 from wcll.losses.chosen import LIKELIHOOD

@@ -36,9 +36,9 @@ from wcll.inputs import (
 )
 from wcll.keeping import KeptClassifier
 from wcll.labels import Belief
-from wcll.labels.alarms import asked_by_features, check_samples, corrected_twice, doubts
+from wcll.labels.counts import label_totals, observed_marginal
 from wcll.labels.families import EARLY
-from wcll.labels.statistics import label_totals, observed_marginal
+from wcll.labels.goodness_of_fit import asked_by_features, check_samples, corrected_twice, doubts
 from wcll.labels.transition import normalised
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets

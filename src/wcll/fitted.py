@@ -20,7 +20,7 @@ from wcll.evaluation.label_free import warn_of_contradiction
 from wcll.exceptions import InputError, LabelWarning
 from wcll.inputs import called, check_features, check_labels, check_target_prior, to_tensor
 from wcll.labels import Belief
-from wcll.labels.alarms import asked_by_features, asked_by_predictions
+from wcll.labels.goodness_of_fit import asked_by_features, asked_by_predictions
 from wcll.models.stack import Family, RunStack, named, predict_logits
 from wcll.models.turns import alone
 from wcll.training import dtype_and_device, torch_threads

@@ -17,8 +17,7 @@ from wcll._memory import check_memory
 from wcll._random import whole_seed
 from wcll._validation import FloatArray, IntArray, as_array, choice, distribution
 from wcll.exceptions import InputError, InputTypeError, short
-from wcll.labels.masks import to_pairs
-from wcll.labels.names import NamedLabels, declared_categories, encode_labels, said_of
+from wcll.labels.encoding import NamedLabels, declared_categories, encode_labels, said_of, to_pairs
 from wcll.labels.transition import normalised
 from wcll.training.device import all_finite
 from wcll.training.feed import Feed

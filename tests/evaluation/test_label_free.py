@@ -9,7 +9,7 @@ import pytest
 
 from wcll.evaluation.label_free import complementary_log_likelihood
 from wcll.labels import uniform_transition
-from wcll.labels.masks import to_mask
+from wcll.labels.encoding import to_mask
 
 Q = np.array([[0.0, 0.7, 0.2, 0.1], [0.3, 0.05, 0.35, 0.3], [0.1, 0.6, 0.0, 0.3], [0.2, 0.2, 0.6, 0.0]])
 P = np.array([[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]])

@@ -10,7 +10,7 @@ from wcll import ComplementaryClassifier
 from wcll.evaluation import label_free_reliability
 from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import make_complementary, uniform_transition
-from wcll.labels.masks import to_mask
+from wcll.labels.encoding import to_mask
 
 K = 4
 Q = np.array([[0.0, 0.5, 0.3, 0.2], [0.4, 0.0, 0.3, 0.3], [0.2, 0.5, 0.0, 0.3], [0.3, 0.3, 0.4, 0.0]])

@@ -20,7 +20,7 @@ from wcll.labels import (
     transition_from_repeated,
     uniform_transition,
 )
-from wcll.labels.mixtures import nearest_mixtures
+from wcll.labels.goodness_of_fit import nearest_mixtures
 from wcll.labels.transition import transition_from_pi
 
 TRAIN, HELD_OUT, DRAWS = 4500, 1500, 4

@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 import oracles
 from wcll.exceptions import InputError
 from wcll.labels import Belief, make_complementary, noisy_transition, uniform_transition
-from wcll.labels.identification import equations_and_unknowns, free_covariance
-from wcll.labels.mixture import Lean, Mixture, climb, em_step, spectral_start, which_class
-from wcll.labels.repeated import transition_from_repeated
-from wcll.labels.sets import label_sets
+from wcll.labels.encoding import label_sets
+from wcll.labels.repeated import (
+    Lean,
+    Mixture,
+    climb,
+    em_step,
+    equations_and_unknowns,
+    free_covariance,
+    spectral_start,
+    transition_from_repeated,
+    which_class,
+)
 
 STRONG = np.array([np.roll([0, 0.6, 0.3, 0.1], k) for k in range(4)])  # rows far apart
 

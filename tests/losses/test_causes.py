@@ -14,7 +14,7 @@ from scipy.special import softmax
 from wcll import ComplementaryClassifier, LabelWarning
 from wcll.exceptions import InputError
 from wcll.labels import Belief, class_weights, uniform_transition
-from wcll.labels.statistics import label_totals
+from wcll.labels.counts import label_totals
 from wcll.losses.forward import forward
 from wcll.losses.ordinary import logit_adjusted
 

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from own_files import killed_after
 from wcll.cli.app import run
 from wcll.exceptions import InputError
-from wcll.labels.statistics import label_totals
+from wcll.labels.counts import label_totals
 from wcll.owndata import counting, parts
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.learning import Settings, learn

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from small import trial
-from wcll.crossfit import ModelTransition
 from wcll.exceptions import InputError
 from wcll.labels import Belief, uniform_transition
+from wcll.labels.cross_fitting import ModelTransition
+from wcll.labels.encoding import inclusion_shares
 from wcll.labels.families import EstimatedTransition
-from wcll.labels.sets import inclusion_shares
 from wcll.running import estimates
 from wcll.running.estimates import estimate_of
 from wcll.running.execute import run_jobs

@@ -15,8 +15,7 @@ from small import trial
 from wcll.datasets import Dataset, Split, load_dataset
 from wcll.exceptions import InputError
 from wcll.labels import imbalance_counts, inverse_size_transition
-from wcll.labels.imbalance import round_to_total
-from wcll.labels.transition import complementary_prior
+from wcll.labels.transition import complementary_prior, round_to_total
 from wcll.labels.weights import eq13
 from wcll.running.execute import run_jobs
 from wcll.running.plan import plan

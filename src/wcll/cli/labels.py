@@ -16,7 +16,7 @@ from wcll.cli.messages import show, tell
 from wcll.cli.output import ForceOption, console, grid, write_file
 from wcll.datasets.label_files import read_label_file
 from wcll.exceptions import InputError
-from wcll.labels.health import health_of
+from wcll.labels.diagnostics import health_of
 from wcll.owndata.annotation_tools import Label, read_export
 from wcll.owndata.importing import kept_labels, write_labels
 from wcll.report.label_page import label_page

@@ -18,7 +18,7 @@ from wcll.cli.files import load_npy, read_labels
 from wcll.cli.output import ForceOption, console, grid
 from wcll.exceptions import InputError
 from wcll.labels import make_complementary
-from wcll.labels.statistics import LabelSummary, describe_labels
+from wcll.labels.counts import LabelSummary, describe_labels
 from wcll.labels.transition import TRANSITIONS, make_transition
 
 MOST_CLASSES = 10_000  #: a matrix has this many rows and columns

@@ -18,7 +18,7 @@ from wcll.datasets.arrays import load_members
 from wcll.datasets.base import check_names, in_order, some_names
 from wcll.datasets.tables import ROW, check_table, names_in_cell
 from wcll.exceptions import InputError
-from wcll.labels.records import LabelRecords, checked, label_records
+from wcll.labels.encoding import LabelRecords, checked, label_records
 
 USUAL = ("not_label", "ybar")  #: names of a column of labels, if none is told
 TRUE = "true_label"  #: a column of true labels; rows that have nothing else are no complementary labels

@@ -23,9 +23,9 @@ from wcll._validation import (
 )
 from wcll.evaluation.intervals import figures_of
 from wcll.exceptions import InputError, InputTypeError
-from wcll.labels.alarms import Check, Names, asked_by_predictions, check_table, remedy_of
-from wcll.labels.beliefs import Belief
-from wcll.labels.names import Classes, class_count, indexed
+from wcll.labels.encoding import Classes, class_count, indexed
+from wcll.labels.goodness_of_fit import Check, Names, asked_by_predictions, check_table, remedy_of
+from wcll.labels.label_model import Belief
 
 Verdict = Literal["ok", "too few labels", "can't be checked", "the assumed Q does not fit"]
 
@@ -50,8 +50,8 @@ class Figure:
 
         It is the width before the cut that counts, so that nothing seems sure because it was cut. Where the labels
         contradict Q, no figure can be used. "Ok" stands on a Q that is known or measured. Labels that do not contradict
-        a Q fit others as well, under which the figure is another (see :mod:`wcll.labels.alarms`): a figure whose Q was
-        taken for granted "can't be checked", and is true if that is.
+        a Q fit others as well, under which the figure is another (see :mod:`wcll.labels.goodness_of_fit`): a figure
+        whose Q was taken for granted "can't be checked", and is true if that is.
         """
         if self.contradicted or self.low > 1 or self.high < 0:
             return "the assumed Q does not fit"

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from wcll._validation import BoolArray, FloatArray, inverse_transition
-from wcll.labels.beliefs import Belief
+from wcll.labels.label_model import Belief
 
 LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2

@@ -24,10 +24,9 @@ from wcll._validation import (
 )
 from wcll.evaluation.confusion import complementary_table
 from wcll.exceptions import InputError, LabelWarning
-from wcll.labels.alarms import asked_by_predictions, check_samples
-from wcll.labels.beliefs import Belief
-from wcll.labels.masks import to_mask
-from wcll.labels.names import Classes, indexed
+from wcll.labels.encoding import Classes, indexed, to_mask
+from wcll.labels.goodness_of_fit import asked_by_predictions, check_samples
+from wcll.labels.label_model import Belief
 
 LEAST = float(np.log(np.finfo(np.float64).tiny))  #: the log-likelihood of what is impossible
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wcll._validation import FloatArray, IntArray, choice, class_indices, matrix_size, same_length
-from wcll.labels.names import Classes, class_count, indexed
+from wcll.labels.encoding import Classes, class_count, indexed
 
 #: What tables may show of a run, and how they call it; minority recall is the mean recall of classes below mean size.
 METRICS = {

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from wcll._validation import FloatArray, IntArray, sample_weights, transition_matrix, unmasked, whole
 from wcll.evaluation.label_free import label_free_accuracy, probability_rows
-from wcll.labels.masks import to_mask
-from wcll.labels.names import Classes, indexed
+from wcll.labels.encoding import Classes, indexed, to_mask
 
 
 @dataclass(frozen=True, eq=False)

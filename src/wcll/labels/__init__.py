@@ -1,18 +1,17 @@
 """Complementary labels: imbalance, transition matrices, drawing, what labels alone tell, class weights."""
 
-from wcll.labels.alarms import Check, check_counts, check_table
-from wcll.labels.beliefs import Belief
-from wcll.labels.cost import CostIfWrong, cost_if_wrong
-from wcll.labels.cost_table import CostTable, costs_if_wrong
-from wcll.labels.draw import make_complementary
+from wcll.labels.counts import Estimate, observed_marginal
+from wcll.labels.diagnostics import LabelHealth, label_health
+from wcll.labels.encoding import to_mask as to_mask
+from wcll.labels.encoding import to_pairs
 from wcll.labels.families import FAMILIES, EstimatedTransition, Family, FamilyTransition
-from wcll.labels.health import LabelHealth, label_health
+from wcll.labels.family_selection import CostIfWrong, CostTable, cost_if_wrong, costs_if_wrong
+from wcll.labels.goodness_of_fit import Check, check_counts, check_table
 from wcll.labels.imbalance import imbalance_counts, make_imbalance
-from wcll.labels.masks import to_mask as to_mask
-from wcll.labels.masks import to_pairs
+from wcll.labels.label_model import Belief
 from wcll.labels.pairs import PairsTransition, transition_from_pairs
 from wcll.labels.repeated import RepeatedTransition, transition_from_repeated
-from wcll.labels.statistics import Estimate, observed_marginal
+from wcll.labels.sampling import make_complementary
 from wcll.labels.transition import (
     biased_transition,
     inverse_size_transition,

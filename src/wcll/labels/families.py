@@ -29,7 +29,7 @@ from wcll._validation import (
     whole,
 )
 from wcll.exceptions import InputError
-from wcll.labels.statistics import solve_pi
+from wcll.labels.counts import solve_pi
 from wcll.labels.transition import (
     complementary_prior,
     noisy_transition,

@@ -11,17 +11,8 @@ from numpy.typing import ArrayLike
 from wcll._random import RandomState, stream
 from wcll._validation import FloatArray, IntArray, as_array, class_indices, matrix_size, positive
 from wcll.exceptions import InputError, InputTypeError
-from wcll.labels.names import Classes, indexed
-
-
-def round_to_total(parts: FloatArray, total: int) -> IntArray:
-    """Round non-negative ``parts`` to integers in proportion that sum to ``total`` (largest remainder)."""
-    with np.errstate(all="ignore"):
-        exact = _few(parts * (total / parts.sum()))
-    counts: IntArray = np.floor(exact).astype(np.int64)
-    short = total - int(counts.sum())
-    counts[np.argsort(counts - exact, kind="stable")[:short]] += 1
-    return counts
+from wcll.labels.encoding import Classes, indexed
+from wcll.labels.transition import _few, pick_by_class, round_to_total
 
 
 def imbalance_counts(
@@ -83,19 +74,6 @@ def make_imbalance(y: Any, counts: ArrayLike, *, random_state: RandomState = Non
     return pick_by_class(labels, wanted, stream(random_state, "imbalance"))
 
 
-def pick_by_class(labels: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
-    """Sorted indices with ``wanted[k]`` samples of label k, drawn without replacement."""
-    have = np.bincount(labels, minlength=len(wanted))
-    short = np.flatnonzero(wanted > have)
-    if short.size:
-        k = int(short[0])
-        raise InputError("counts", f"at most {have[k]} samples of class {k}", int(wanted[k]), "ask for fewer samples")
-    order = rng.permutation(len(labels))
-    by_class = order[np.argsort(labels[order], kind="stable")]  # grouped by label, shuffled within a group
-    rank = np.arange(len(labels)) - np.repeat(np.cumsum(have) - have, have)
-    return np.sort(by_class[rank < wanted[labels[by_class]]])
-
-
 def minority_classes(minority: Iterable[int], n_classes: int) -> IntArray:
     """The distinct minority classes, checked."""
     if isinstance(minority, str | bytes | Mapping) or not hasattr(minority, "__iter__") or np.ndim(minority) == 0:  # type: ignore[arg-type]
@@ -116,10 +94,3 @@ def _sizes(relative: FloatArray, n: int | None, n_majority: int | None) -> IntAr
     assert n_majority is not None
     with np.errstate(all="ignore"):
         return np.rint(_few(relative * positive("n_majority", n_majority))).astype(np.int64)
-
-
-def _few(sizes: FloatArray) -> FloatArray:
-    """Class sizes that whole numbers can say."""
-    if not (np.isfinite(sizes).all() and sizes.max(initial=0) < 2**53):
-        raise InputError("n, p", "class sizes below 2**53", f"{sizes.max(initial=0):g}")
-    return sizes

@@ -11,8 +11,8 @@ from scipy.special import chdtri, chndtr
 
 from wcll._validation import FloatArray, class_indices, matrix_size, non_negative, same_length
 from wcll.exceptions import InputError
+from wcll.labels.encoding import Classes, class_count, indexed
 from wcll.labels.families import FAMILIES, EstimatedTransition, label_totals_of
-from wcll.labels.names import Classes, class_count, indexed
 from wcll.labels.transition import normalised
 
 STRENGTHS = np.geomspace(0.1, 1e4, 51)  #: pairs of every class that the family may count for; tried, if none is told

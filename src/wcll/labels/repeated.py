@@ -1,23 +1,286 @@
-"""Q and the class shares from several complementary labels of a sample, without a true label."""
+"""The transition matrix and class priors from several complementary labels per sample, by EM."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from wcll._random import RandomState, stream
-from wcll._validation import FloatArray, distribution, non_negative
+from wcll._validation import FloatArray, IntArray, distribution, non_negative
 from wcll.exceptions import InputError
+from wcll.labels.encoding import FLOOR, Classes, LabelSets, class_count, indexed_rows, label_sets
 from wcll.labels.families import EstimatedTransition
-from wcll.labels.identification import MOST_OFF, equations_and_unknowns, identification
-from wcll.labels.mixture import Lean, Mixture, climb, spectral_start, which_class
-from wcll.labels.names import Classes, class_count, indexed_rows
-from wcll.labels.sets import LabelSets, label_sets
 from wcll.labels.transition import noisy_transition, normalised, transition_from_pi
+
+TOLERANCE = 1e-8  #: gain in the mean log-likelihood of a sample below which steps end
+
+
+@dataclass(frozen=True, eq=False)
+class Lean:
+    """What an estimate leans towards, and how much: as if so many labels and samples had been seen besides."""
+
+    target: FloatArray  #: a Q
+    strength: float  #: labels of every class that follow the target
+    shares: FloatArray  #: class shares
+    samples: float  #: that follow them; infinite if the shares are told
+
+    def value(self, transition: FloatArray, prior: FloatArray) -> float:
+        r"""What it adds to the likelihood: :math:`s \sum_{yj} T_{yj} \log (Q_{yj} / T_{yj})`, likewise of shares."""
+        value = self.strength * _log_ratio(self.target, transition)
+        return value + (self.samples * _log_ratio(self.shares, prior) if np.isfinite(self.samples) else 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Q, the class shares, and the log-likelihood of samples that they give, with and without what it leans to."""
+
+    transition: FloatArray
+    prior: FloatArray
+    log_likelihood: float = -np.inf
+    value: float = -np.inf
+
+
+def _log_ratio(target: FloatArray, values: FloatArray) -> float:
+    some = target > 0
+    return float(target[some] @ (np.log(np.maximum(values[some], FLOOR)) - np.log(target[some])))
+
+
+def posterior(sets: LabelSets, at: Mixture) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""P(y given the labels) of every group, log P(labels), and the exposures of :meth:`LabelSets.likelihood`.
+
+    .. math:: P(y \mid c) \propto p_y \prod_j Q_{yj}^{c_j}
+    """
+    joint, exposure = sets.likelihood(at.transition)
+    joint = joint + np.log(np.maximum(at.prior, FLOOR))
+    top = joint.max(axis=1, keepdims=True)
+    np.exp(np.subtract(joint, top, out=joint), out=joint)
+    whole = joint.sum(axis=1, keepdims=True)
+    joint /= whole
+    return joint, (top + np.log(whole))[:, 0], exposure
+
+
+def em_step(sets: LabelSets, at: Mixture, lean: Lean) -> Mixture:
+    r"""One step; the values that come back are those *before* it.
+
+    .. math:: Q_{yj} \propto \frac{\sum_g w_g P(y \mid g)\, c_{gj} + s T_{yj}}{\sum_g w_g P(y \mid g)\, e_{gyj} + s}
+              , \qquad p_y \propto \sum_g w_g P(y \mid g) + m t_y
+
+    with exposures e, which are the same for all j if labels are drawn with replacement (then this is Dawid and Skene's
+    step with one Q for all annotators), and otherwise Hunter's minorisation for choices of what is left.
+    """
+    share, log_chance, exposure = posterior(sets, at)
+    log_likelihood = float(sets.weight @ log_chance)
+    share *= sets.weight[:, None]
+    named = share.T @ sets.counts + lean.strength * lean.target
+    if not sets.replacement:
+        named = named / np.maximum(np.einsum("gy,gyj->yj", share, exposure) + lean.strength, FLOOR)
+    sums = named.sum(axis=1, keepdims=True)
+    transition = np.where(sums > 0, named / np.maximum(sums, 1e-300), at.transition)
+    told = np.isinf(lean.samples)
+    prior = lean.shares if told else normalised(share.sum(axis=0) + lean.samples * lean.shares)
+    value = log_likelihood + lean.value(at.transition, at.prior)
+    return Mixture(transition, prior, log_likelihood, value)
+
+
+def climb(sets: LabelSets, start: FloatArray, lean: Lean, *, steps: int, prior: FloatArray | None = None) -> Mixture:
+    """EM from a start until hardly anything is gained, or for so many steps."""
+    at = Mixture(start, lean.shares if prior is None else prior)
+    last = -np.inf
+    for _ in range(steps):
+        following = em_step(sets, at, lean)
+        if following.value - last < TOLERANCE * sets.n:
+            break
+        last, at = following.value, following
+    log_likelihood = float(sets.weight @ posterior(sets, at)[1])
+    value = log_likelihood + lean.value(at.transition, at.prior)
+    return Mixture(at.transition, at.prior, log_likelihood, value)
+
+
+def spectral_start(sets: LabelSets, rng: np.random.Generator) -> FloatArray | None:
+    r"""Rows of Q, in any order, from the moments of three labels; None if fewer were drawn, or without replacement.
+
+    For labels a, b, c of a sample, as unit vectors, :math:`M_2 = E[a b^\top] = Q^\top D Q` and
+    :math:`M_3(v) = E[a b^\top (c^\top v)] = Q^\top D\, \mathrm{diag}(Qv)\, Q` with class shares D: where the first is
+    the identity, the second has the rows of Q as its eigenvectors.
+    """
+    three = sets.sizes >= 3
+    if not (sets.replacement and three.any()):
+        return None
+    counts, weight, n = sets.counts[three], sets.weight[three], sets.sizes[three].astype(np.float64)
+    direction: FloatArray = rng.standard_normal(size=(counts.shape[1],))
+    pairs: FloatArray = weight / (n * (n - 1))
+    second = (counts * pairs[:, None]).T @ counts - np.diag(pairs @ counts)
+    triples: FloatArray = pairs / (n - 2)
+    along: FloatArray = counts @ direction
+    crossed = (counts * triples[:, None]).T @ counts
+    third = (counts * (triples * along)[:, None]).T @ counts - np.diag((triples * along) @ counts)
+    third += 2 * np.diag((triples @ counts) * direction) - crossed * direction - crossed * direction[:, None]
+    roots, axes = np.linalg.eigh(second / weight.sum())
+    scale = np.sqrt(np.maximum(roots, 1e-6))
+    white = axes / scale
+    vectors = np.linalg.eigh(white.T @ (third / weight.sum()) @ white)[1]
+    rows = ((axes * scale) @ vectors).T
+    rows = rows * np.where(rows.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
+    return normalised(np.maximum(rows, 1e-4))
+
+
+def which_class(transition: FloatArray, shares: FloatArray) -> IntArray:
+    r"""Which row is which class: that which its own samples name least, by :math:`\sum_k Q_{r_k k} / \bar p_k`."""
+    from scipy.optimize import linear_sum_assignment  # takes a while to load
+
+    order: IntArray = linear_sum_assignment((transition / np.maximum(shares, FLOOR)).T)[1]
+    return order
+
+
+MOST_CLASSES = 32  #: of more, the information has too many entries
+MOST_OFF = 0.1  #: total variation to which every row has to be known
+APART = 2.0  #: standard errors by which one reading of the classes has to beat every other
+CLEAR = 0.05  #: and by how much: the sum of Q[k, k] over k's share of the labels
+DISTINCT = 5.0  #: standard errors by which two rows have to differ; equal ones come out a few apart, split by chance
+OPEN = 10.0  #: labels of every class that are taken as seen where the labels tell nothing: what is open has an error
+CHUNK = 1 << 22  # numbers of a piece of the scores
+
+
+@dataclass(frozen=True)
+class Identification:
+    """Whether the labels tell Q by themselves, why, and how far a row of it may be off (total variation)."""
+
+    identified: bool
+    reason: str
+    row_error: float  #: the largest standard error of a row, if nothing is leant on; infinite if nobody looked
+    standard_error: FloatArray | None  #: of Q's entries, if nothing is leant on; None if nobody looked
+    shares_error: FloatArray | None  #: likewise of the class shares; 0 if they are told
+
+
+def equations_and_unknowns(n_classes: int, labels: int, *, replacement: bool, told: bool) -> tuple[int, int]:
+    """How many numbers the law of ``labels`` labels a sample has, and how many Q and untold class shares have.
+
+    >>> equations_and_unknowns(10, 2, replacement=True, told=False)
+    (54, 99)
+    """
+    ways = comb(n_classes + labels - 1, labels) if replacement else comb(n_classes, labels)
+    return ways - 1, n_classes * (n_classes - 1) + (0 if told else n_classes - 1)
+
+
+def identification(sets: LabelSets, at: Mixture, *, told: bool) -> Identification:
+    r"""Count equations, then look at the Fisher information of Q (and shares) at the estimate.
+
+    Its inverse says how well the labels tell each row, and by how many standard errors the reading of latent classes as
+    classes (which rests on the diagonal, the sum of :math:`Q_{kk} / \bar p_k`) is better than the next.
+    """
+    k, most = len(at.transition), int(sets.sizes.max())
+    have, need = equations_and_unknowns(k, most, replacement=sets.replacement, told=told)
+    several = f"{most} label{'s' if most > 1 else ''} a sample"
+    if have < need:
+        few = f"{several} give {have} equations for the {need} unknowns of {k} classes"
+        few = f"{few}: what they leave open follows popularity"
+    if k > MOST_CLASSES:
+        unseen = f"not checked for more than {MOST_CLASSES} classes"
+        return Identification(False, few if have < need else unseen, np.inf, None, None)
+    covariance = free_covariance(sets, at, told=told)
+    every = np.sqrt(np.maximum(np.diag(covariance), 0))
+    errors = every[: k * k].reshape(k, k), np.zeros(k) if told else every[k * k :]
+    if have < need:
+        return Identification(False, few, np.inf, *errors)
+    rows = (
+        np.sqrt(2 / np.pi) / 2 * errors[0].sum(axis=1)
+    )  # the mean of |error| is sqrt(2 / pi) of its standard deviation
+    worst, off = int(rows.argmax()), float(rows.max())
+    other = nearest_reading(at.transition, covariance[: k * k, : k * k], sets.totals / sets.totals.sum())
+    if other.margin < max(APART * other.error, CLEAR):
+        swapped = f"classes {other.first} and {other.second} may be swapped"
+        better = f"{max(other.margin, 0):.2g} +- {other.error:.2g}"
+        reason = f"{swapped}: on the diagonal, the next reading of the rows is worse by {better} only"
+        return Identification(False, reason, off, *errors)
+    near = nearest_rows(at.transition, covariance)
+    if near.margin < DISTINCT:
+        agree = (
+            f"the rows of classes {near.first} and {near.second} nearly agree, {near.margin:.1f} standard errors apart"
+        )
+        return Identification(False, f"{agree}: these classes may be swapped", off, *errors)
+    if off > MOST_OFF:
+        known = f"of themselves, the labels tell the row of class {worst} to {off:.0%} total variation only"
+        return Identification(False, f"{known}: the rest follows popularity", off, *errors)
+    reason = f"{several}: the labels tell every row to {off:.1%} total variation or better"
+    return Identification(True, reason, off, *errors)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Another reading of which row is which class: two that it confuses, and how much worse it is."""
+
+    first: int
+    second: int
+    margin: float
+    error: float
+
+
+def free_covariance(sets: LabelSets, at: Mixture, *, told: bool) -> FloatArray:
+    """The covariance of Q's entries and, after them, of untold class shares, by the information that samples give.
+
+    Scores are those of log Q and log p with each row's sum free, which adds one direction a row without effect. So that
+    what nothing is known of has a large error rather than an infinite one, ``OPEN`` labels of every class are added.
+    """
+    k = len(at.transition)
+    information = np.zeros((k * k + (0 if told else k),) * 2)
+    chunk = max(1, CHUNK // (k * k))
+    for start in range(0, len(sets.counts), chunk):
+        part = LabelSets(sets.counts[start : start + chunk], sets.weight[start : start + chunk], sets.replacement)
+        share, _, exposure = posterior(part, at)
+        scores = share[:, :, None] * (part.counts[:, None, :] - exposure * at.transition)
+        flat = scores.reshape(len(share), -1)
+        if not told:
+            flat = np.hstack([flat, share - at.prior])
+        information += (flat * part.weight[:, None]).T @ flat
+    slope, without_effect = np.zeros_like(information), np.zeros_like(information)
+    for y, row in enumerate(at.transition if told else [*at.transition, at.prior]):
+        block = slice(y * k, (y + 1) * k)
+        slope[block, block] = np.diag(row) - np.outer(row, row)
+        without_effect[block, block] = 1.0
+    scale = information.trace() / len(information)
+    inverse = np.linalg.inv(information + OPEN * slope + scale * without_effect + 1e-9 * np.eye(len(information)))
+    covariance: FloatArray = slope @ inverse @ slope.T
+    return covariance
+
+
+def nearest_reading(transition: FloatArray, covariance: FloatArray, shares: FloatArray) -> Reading:
+    """The next best reading of the rows, by the fewest standard errors."""
+    from scipy.optimize import linear_sum_assignment  # takes a while to load
+
+    k = len(transition)
+    cost = transition / np.maximum(shares, FLOOR)
+    found = []
+    for forbidden in range(k):
+        other = cost.copy()
+        other[forbidden, forbidden] = 1e9
+        reading = linear_sum_assignment(other)[1]
+        weight = np.zeros((k, k))
+        np.add.at(weight, (np.arange(k), reading), 1 / np.maximum(shares[reading], FLOOR))
+        weight -= np.diag(1 / np.maximum(shares, FLOOR))
+        error = np.sqrt(max(float(weight.ravel() @ covariance @ weight.ravel()), 1e-300))
+        found.append(Reading(forbidden, int(reading[forbidden]), float((weight * transition).sum()), float(error)))
+    return min(found, key=lambda one: one.margin - APART * one.error)
+
+
+def nearest_rows(transition: FloatArray, covariance: FloatArray) -> Reading:
+    r"""The two rows that differ least, in standard errors: the root of :math:`d^\top C^+ d / (K - 1)` with C of d."""
+    k = len(transition)
+    found = []
+    for a, b in combinations(range(k), 2):
+        one, other = slice(a * k, (a + 1) * k), slice(b * k, (b + 1) * k)
+        cross = covariance[one, other]
+        spread = covariance[one, one] + covariance[other, other] - cross - cross.T
+        gap = transition[a] - transition[b]
+        apart = float(gap @ np.linalg.pinv(spread, rcond=1e-8, hermitian=True) @ gap)
+        found.append(Reading(a, b, float(np.sqrt(max(apart, 0.0) / (k - 1))), 1.0))
+    return min(found, key=lambda one: one.margin)
+
 
 NOISES = (0.0, 0.1, 0.3, 0.6)  #: how often the true class is named, over chance, 1 / K; tried for what is leant on
 STRENGTHS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.005, 0.001)  #: of the labels of a class; tried, if none is told

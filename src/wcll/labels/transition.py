@@ -1,4 +1,4 @@
-"""How complementary labels arise: matrices ``Q[y, ybar] = P(ybar | y)``, and selection by a target marginal."""
+"""Class sizes of imbalanced data (Eq. 6 and its relatives) and the choice of samples that follow them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,36 @@ from wcll._validation import (
     whole,
 )
 from wcll.exceptions import InputError
-from wcll.labels.imbalance import pick_by_class, round_to_total
+
+
+def round_to_total(parts: FloatArray, total: int) -> IntArray:
+    """Round non-negative ``parts`` to integers in proportion that sum to ``total`` (largest remainder)."""
+    with np.errstate(all="ignore"):
+        exact = _few(parts * (total / parts.sum()))
+    counts: IntArray = np.floor(exact).astype(np.int64)
+    short = total - int(counts.sum())
+    counts[np.argsort(counts - exact, kind="stable")[:short]] += 1
+    return counts
+
+
+def pick_by_class(labels: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
+    """Sorted indices with ``wanted[k]`` samples of label k, drawn without replacement."""
+    have = np.bincount(labels, minlength=len(wanted))
+    short = np.flatnonzero(wanted > have)
+    if short.size:
+        k = int(short[0])
+        raise InputError("counts", f"at most {have[k]} samples of class {k}", int(wanted[k]), "ask for fewer samples")
+    order = rng.permutation(len(labels))
+    by_class = order[np.argsort(labels[order], kind="stable")]  # grouped by label, shuffled within a group
+    rank = np.arange(len(labels)) - np.repeat(np.cumsum(have) - have, have)
+    return np.sort(by_class[rank < wanted[labels[by_class]]])
+
+
+def _few(sizes: FloatArray) -> FloatArray:
+    """Class sizes that whole numbers can say."""
+    if not (np.isfinite(sizes).all() and sizes.max(initial=0) < 2**53):
+        raise InputError("n, p", "class sizes below 2**53", f"{sizes.max(initial=0):g}")
+    return sizes
 
 
 class Generator(Protocol):

@@ -26,10 +26,9 @@ from wcll._validation import (
     share,
 )
 from wcll.exceptions import InputError, InputTypeError
-from wcll.labels.imbalance import pick_by_class
-from wcll.labels.names import Classes, indexed
-from wcll.labels.statistics import observed_marginal, solve_pi
-from wcll.labels.transition import complementary_prior
+from wcll.labels.counts import observed_marginal, solve_pi
+from wcll.labels.encoding import Classes, indexed
+from wcll.labels.transition import complementary_prior, pick_by_class
 
 PiSource = Literal["declared", "observed", "recovered"]
 PI_SOURCES: tuple[PiSource, ...] = ("declared", "observed", "recovered")

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from wcll import __version__
-from wcll.labels.worth import POINTS, label_worth
+from wcll.labels.diagnostics import POINTS, label_worth
 from wcll.owndata.learning import Learnt
 from wcll.owndata.preprocessing import Held
 from wcll.owndata.sources import Samples, counts_of

@@ -18,8 +18,8 @@ from wcll._memory import in_words
 from wcll._validation import BoolArray, IntArray
 from wcll.datasets.images import Decoding
 from wcll.exceptions import InputError
-from wcll.labels.masks import to_pairs
-from wcll.labels.statistics import label_totals
+from wcll.labels.counts import label_totals
+from wcll.labels.encoding import to_pairs
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Reading, Roles, Samples, counts_of, images_stamp, read_manifest
 from wcll.owndata.standing import Standing, Streaming

@@ -11,7 +11,7 @@ import numpy as np
 from wcll._random import stream
 from wcll._validation import BoolArray, IntArray
 from wcll.exceptions import InputError
-from wcll.labels.masks import to_pairs
+from wcll.labels.encoding import to_pairs
 from wcll.owndata.counting import Counted, TextCount, count
 from wcll.owndata.mapped import ImageStream, read_image_stream
 from wcll.owndata.parts import ParquetRows, Rows

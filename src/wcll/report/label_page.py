@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wcll.labels.health import LabelHealth
+from wcll.labels.diagnostics import LabelHealth
 from wcll.report.figures import share_panel, transition_panel
 from wcll.report.label_sections import sections
 from wcll.report.render import render

@@ -8,11 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wcll.labels.annotator_shares import ANNOTATOR_LEVEL, LEAST, AnnotatorShares
-from wcll.labels.cost import CostIfWrong
-from wcll.labels.family_fits import FamilyFit
-from wcll.labels.health import MOST_CLASSES, MOST_COSTED, LabelHealth, RepeatedHealth
-from wcll.labels.worth import POINTS, LabelWorth
+from wcll.labels.diagnostics import (
+    ANNOTATOR_LEVEL,
+    LEAST,
+    MOST_CLASSES,
+    MOST_COSTED,
+    POINTS,
+    AnnotatorShares,
+    LabelHealth,
+    LabelWorth,
+    RepeatedHealth,
+)
+from wcll.labels.family_selection import CostIfWrong, FamilyFit
 
 MOST_ROWS = 30  #: of a table; the rest is in the JSON
 WIDEST = 12  #: classes whose Q is shown entry by entry
@@ -268,7 +275,8 @@ def _annotators(health: LabelHealth) -> Iterator[Section]:
     untested = sum(one.p_value is None for one in health.annotators)
     says = f"{len(differ)} of {len(health.annotators)} differ" if differ else "No annotator is seen to differ"
     lines = [
-        f"{says} from the others in how often they name each class (chi-square, adjusted by Holm, level {ANNOTATOR_LEVEL:g}).",
+        f"{says} from the others in how often they name each class (chi-square, adjusted by Holm, "
+        f"level {ANNOTATOR_LEVEL:g}).",
         "Those who differ are not counted among the others. Annotators who saw other samples differ as well, without "
         "any fault of theirs.",
     ]

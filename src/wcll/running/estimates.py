@@ -9,12 +9,12 @@ from weakref import WeakKeyDictionary
 import torch
 
 from wcll.annotators import RATE, transition_with_model
-from wcll.crossfit import FEW_EPOCHS, IMAGE_EPOCHS, IMAGE_ROUNDS, ROUNDS, WARM_UP
 from wcll.estimator import ComplementaryClassifier
 from wcll.exceptions import InputTypeError
 from wcll.labels import to_mask, transition_from_repeated
+from wcll.labels.cross_fitting import FEW_EPOCHS, IMAGE_EPOCHS, IMAGE_ROUNDS, ROUNDS, WARM_UP
+from wcll.labels.encoding import inclusion_shares
 from wcll.labels.families import EstimatedTransition
-from wcll.labels.sets import inclusion_shares
 from wcll.models import MODELS, Family
 from wcll.running.containers import View, Weak
 from wcll.suites.trial import Trial

@@ -10,14 +10,15 @@ from wcll._random import stream
 from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.datasets import Dataset, Split
 from wcll.exceptions import InputError
-from wcll.labels.draw import make_complementary
-from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, pick_by_class, step_counts
-from wcll.labels.sets import inclusion_shares
+from wcll.labels.encoding import inclusion_shares
+from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, step_counts
+from wcll.labels.sampling import make_complementary
 from wcll.labels.transition import (
     complementary_prior,
     make_transition,
     noisy_transition,
     normalised,
+    pick_by_class,
     select_by_marginal,
     selected_joint,
 )

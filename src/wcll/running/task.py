@@ -13,8 +13,8 @@ from wcll._validation import BoolArray, FloatArray, IntArray, inverse_transition
 from wcll.datasets import Dataset, Split
 from wcll.exceptions import InputError
 from wcll.labels import Belief, to_mask, transition_from_pairs
+from wcll.labels.counts import label_totals
 from wcll.labels.families import EstimatedTransition
-from wcll.labels.statistics import label_totals
 from wcll.labels.weights import resample, weights_of_marginal
 from wcll.losses import LOSSES, Context
 from wcll.running.containers import Clean, Declared, Ordinary, Task, Weak

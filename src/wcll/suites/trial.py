@@ -12,8 +12,8 @@ from typing import Any
 from wcll._validation import choice
 from wcll.evaluation.selection import checkpoints
 from wcll.exceptions import InputError
-from wcll.labels.beliefs import Source, q_in_words
 from wcll.labels.families import FAMILIES
+from wcll.labels.label_model import Source, q_in_words
 from wcll.labels.transition import TRANSITIONS
 from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES, LossSpec

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from wcll.exceptions import InputError
-from wcll.labels.records import label_records
-from wcll.labels.sets import label_sets
+from wcll.labels.encoding import label_records, label_sets
 
 
 def test_every_form_gives_the_same_records():

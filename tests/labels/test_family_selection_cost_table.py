@@ -9,7 +9,7 @@ import pytest
 
 from wcll.exceptions import InputError
 from wcll.labels import FAMILIES, costs_if_wrong, uniform_transition
-from wcll.labels.cost import cost_if_wrong
+from wcll.labels.family_selection import cost_if_wrong
 
 FIR = [420, 120, 110, 120, 120, 110]
 

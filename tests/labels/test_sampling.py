@@ -21,8 +21,8 @@ from wcll.labels import (
     to_pairs,
     uniform_transition,
 )
+from wcll.labels.encoding import check_mask, to_mask
 from wcll.labels.imbalance import long_tailed_counts, step_counts
-from wcll.labels.masks import check_mask, to_mask
 from wcll.labels.transition import TRANSITIONS, complementary_prior, make_transition, select_by_marginal, selected_joint
 
 classes = st.integers(2, 12)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from wcll.labels.annotator_shares import compare_annotators
-from wcll.labels.records import label_records
+from wcll.labels.diagnostics import compare_annotators
+from wcll.labels.encoding import label_records
 
 
 def drawn(seed, annotators=8, labels=60, classes=5, odd=None):

@@ -12,8 +12,15 @@ from scipy.optimize import minimize
 
 from wcll import ComplementaryClassifier
 from wcll.exceptions import InputError
-from wcll.labels import FAMILIES, biased_transition, cost, make_complementary, noisy_transition, uniform_transition
-from wcll.labels.cost import cost_if_wrong
+from wcll.labels import (
+    FAMILIES,
+    biased_transition,
+    family_selection,
+    make_complementary,
+    noisy_transition,
+    uniform_transition,
+)
+from wcll.labels.family_selection import cost_if_wrong
 
 FIR = [420, 120, 110, 120, 120, 110]  # one class is 42 % of the labels; uniform ones allow 20 %
 HABITS = np.array([np.roll([0.0, 0.8, 0.1, 0.1], y) for y in range(4)])
@@ -193,7 +200,7 @@ def test_rows_that_are_assumed_alike_share_their_samples():
 def test_matrix_products_find_what_newton_steps_find(seed, monkeypatch):
     wrong, right = biased_transition(12, random_state=seed), random_q(12, seed)
     newton = cost_if_wrong(wrong, right)
-    monkeypatch.setattr(cost, "MOST_NEWTON", 2)
+    monkeypatch.setattr(family_selection, "MOST_NEWTON", 2)
     products = cost_if_wrong(wrong, right)
     assert products.gap < 1e-8
     assert products.likelihood == pytest.approx(newton.likelihood, abs=1e-9)
@@ -202,7 +209,7 @@ def test_matrix_products_find_what_newton_steps_find(seed, monkeypatch):
 
 def test_a_thousand_classes_take_some_matrices(monkeypatch):
     k = 1000
-    monkeypatch.setattr(cost, "COST_STEPS", (1, 1))
+    monkeypatch.setattr(family_selection, "COST_STEPS", (1, 1))
     wrong, right = uniform_transition(k), noisy_transition(uniform_transition(k), rate=0.1)
     tracemalloc.start()
     found = cost_if_wrong(wrong, right)

@@ -17,8 +17,8 @@ from wcll.labels import (
     observed_marginal,
     resample,
 )
-from wcll.labels.masks import to_mask
-from wcll.labels.statistics import describe_labels, label_counts, ordinary_prior, recover_inverse_size, solve_pi
+from wcll.labels.counts import describe_labels, label_counts, ordinary_prior, recover_inverse_size, solve_pi
+from wcll.labels.encoding import to_mask
 from wcll.labels.transition import complementary_prior
 from wcll.labels.weights import WEIGHTINGS, eq13
 

@@ -9,11 +9,10 @@ import pytest
 from scipy.optimize import check_grad
 
 from wcll.labels import FAMILIES, biased_transition, make_complementary, uniform_transition
+from wcll.labels.encoding import label_records
 from wcll.labels.families import told_by_counts
-from wcll.labels.family_fits import _model, _value_and_slope, by_counts, by_sets, fitted
-from wcll.labels.mixture import Lean, posterior
-from wcll.labels.records import label_records
-from wcll.labels.repeated import transition_from_sets
+from wcll.labels.family_selection import _model, _value_and_slope, by_counts, by_sets, fitted
+from wcll.labels.repeated import Lean, posterior, transition_from_sets
 from wcll.labels.transition import transition_from_pi
 
 Q = np.array([0.4, 0.3, 0.12, 0.1, 0.08])

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from wcll.labels import large_sets
+from wcll.labels import cross_fitting
+from wcll.labels.cross_fitting import transition_from_large_sets
 from wcll.labels.families import FAMILIES
-from wcll.labels.large_sets import transition_from_large_sets
 
 K = 6
 
@@ -38,12 +38,12 @@ def slow_step(mask, weight, chance, prior, lean):
         for y in range(K):
             product = prior[y]
             for j in range(K):
-                s = min(max(chance[y][j], large_sets.LEAST), 1 - large_sets.LEAST)
+                s = min(max(chance[y][j], cross_fitting.LEAST), 1 - cross_fitting.LEAST)
                 product *= s if mask[i][j] else 1 - s
             joint.append(product)
         share[i] = [weight[i] * value / math.fsum(joint) for value in joint]
     members = [math.fsum(share[i][y] for i in range(n)) for y in range(K)]
-    seen = large_sets.STRENGTH * total / K
+    seen = cross_fitting.STRENGTH * total / K
     new = [
         [
             (math.fsum(share[i][y] for i in range(n) if mask[i][j]) + seen * lean[y][j]) / (members[y] + seen)
@@ -51,7 +51,7 @@ def slow_step(mask, weight, chance, prior, lean):
         ]
         for y in range(K)
     ]
-    shares = [members[y] + large_sets.EQUAL * total / K for y in range(K)]
+    shares = [members[y] + cross_fitting.EQUAL * total / K for y in range(K)]
     return new, [one / sum(shares) for one in shares]
 
 
@@ -59,11 +59,11 @@ def test_it_is_em(monkeypatch):
     mask, _ = drawn_sets(60, 5)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(mask))
     popular = weight @ mask / weight.sum()
-    lean = [[popular[j] * (large_sets.OWN if j == y else 1.0) for j in range(K)] for y in range(K)]
+    lean = [[popular[j] * (cross_fitting.OWN if j == y else 1.0) for j in range(K)] for y in range(K)]
     chance, prior = lean, [1 / K] * K
     for _ in range(3):
         chance, prior = slow_step(mask.tolist(), weight.tolist(), chance, prior, lean)
-    monkeypatch.setattr(large_sets, "STEPS", 3)
+    monkeypatch.setattr(cross_fitting, "STEPS", 3)
     slow = np.array(chance) / np.array(chance).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(transition_from_large_sets(mask, weight), slow, atol=1e-12)
 

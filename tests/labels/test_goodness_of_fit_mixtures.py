@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from wcll.labels import biased_transition, noisy_transition, uniform_transition
-from wcll.labels.mixtures import CLOSE, nearest_mixtures
+from wcll.labels.goodness_of_fit import CLOSE, nearest_mixtures
 
 
 def slow_deviance(counts, rows):

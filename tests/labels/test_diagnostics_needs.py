@@ -7,7 +7,7 @@ import pytest
 
 from wcll.evaluation import label_free_accuracy
 from wcll.labels import biased_transition, make_complementary, uniform_transition
-from wcll.labels.worth import accuracy_deviation, label_worth, labels_needed
+from wcll.labels.diagnostics import accuracy_deviation, label_worth, labels_needed
 
 
 @pytest.mark.parametrize("k", [2, 3, 10])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wcll.exceptions import InputError
 from wcll.labels import make_complementary, uniform_transition
-from wcll.labels.sets import inclusion_shares
+from wcll.labels.encoding import inclusion_shares
 
 
 def one_by_one(row, n_labels):

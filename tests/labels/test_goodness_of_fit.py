@@ -16,8 +16,8 @@ from wcll.labels import (
     make_complementary,
     uniform_transition,
 )
-from wcll.labels.alarms import check_counts, check_samples, check_table, doubts
-from wcll.labels.masks import to_mask
+from wcll.labels.encoding import to_mask
+from wcll.labels.goodness_of_fit import check_counts, check_samples, check_table, doubts
 
 TREES = ["ash", "beech", "fir", "maple", "oak", "pine"]
 STATES = ("contradicted", "not contradicted", "can't be checked")

@@ -20,8 +20,7 @@ from wcll._validation import (
     sample_weights,
 )
 from wcll.exceptions import InputError
-from wcll.labels.masks import to_mask
-from wcll.labels.names import Classes, class_count, indexed
+from wcll.labels.encoding import Classes, class_count, indexed, to_mask
 from wcll.labels.transition import normalised, transition_from_pi
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from wcll._random import RandomState, stream
 from wcll._validation import BoolArray, FloatArray, IntArray, class_indices, matrix_size, transition_matrix
 from wcll.exceptions import InputError, InputTypeError
-from wcll.labels.names import Classes, class_count, class_names, indexed
+from wcll.labels.encoding import Classes, class_count, class_names, indexed
 from wcll.labels.transition import make_transition
 
 CHUNK = 1 << 18  # numbers drawn at a time: temporaries stay in the cache

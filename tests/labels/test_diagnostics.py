@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from wcll.labels import label_health, make_complementary, noisy_transition, uniform_transition
-from wcll.labels.health import MOST_ESTIMATED, _repeated, _thinned
-from wcll.labels.records import label_records
+from wcll.labels.diagnostics import MOST_ESTIMATED, _repeated, _thinned
+from wcll.labels.encoding import label_records
 
 STRONG = np.array([np.roll([0, 0.5, 0.3, 0.2], k) for k in range(4)])  # rows far apart
 
