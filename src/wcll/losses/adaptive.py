@@ -24,7 +24,7 @@ def _followed(p: Tensor, targets: Targets, weight: Tensor, mix: float) -> Tensor
     return (1 - mix) * weight + mix * weight.sum(-1, keepdim=True) * balance
 
 
-def _gradient(
+def _adaptive_gradient(
     logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor, mix: float = 0.5, base: Base = "ce"
 ) -> Tensor:
     """That of Eq. 9 with these weights."""
@@ -39,7 +39,7 @@ def _gradient(
     equation="future work: dynamic weights, in Eq. 9",
     several=True,
     held=True,
-    gradient=_gradient,
+    gradient=_adaptive_gradient,
 )
 def wcll_adaptive(
     logits: Tensor,

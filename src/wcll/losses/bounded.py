@@ -12,14 +12,14 @@ from wcll.losses.risks import risk_gradient
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction
 from wcll.losses.unbiased import free
-from wcll.losses.upper_bounds import PAPER
+from wcll.losses.upper_bounds import LABEL_SETS_PAPER
 
 ESTIMATOR = "Eqs. 8-11"
 
 _mae_gradient = partial(risk_gradient, base=base_losses.mae)
 
 
-@LOSSES.add("mae", title="MAE", paper=PAPER, equation=ESTIMATOR, several=True, gradient=_mae_gradient)
+@LOSSES.add("mae", title="MAE", paper=LABEL_SETS_PAPER, equation=ESTIMATOR, several=True, gradient=_mae_gradient)
 def mae(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Unbiased estimator for label sets with the absolute error.
 
@@ -66,7 +66,7 @@ def mae(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return free(logits, ybar, weight=weight, base=base_losses.mae, reduction=reduction)
 
 
-@LOSSES.add("mse", title="MSE", paper=PAPER, equation=ESTIMATOR, several=True)
+@LOSSES.add("mse", title="MSE", paper=LABEL_SETS_PAPER, equation=ESTIMATOR, several=True)
 def mse(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Unbiased estimator for label sets with the squared error.
 
@@ -113,7 +113,7 @@ def mse(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return free(logits, ybar, weight=weight, base=base_losses.mse, reduction=reduction)
 
 
-@LOSSES.add("gce", title="GCE", paper=PAPER, equation=ESTIMATOR, several=True)
+@LOSSES.add("gce", title="GCE", paper=LABEL_SETS_PAPER, equation=ESTIMATOR, several=True)
 def gce(
     logits: Tensor, ybar: Labels, *, weight: Array | None = None, q: float = 0.7, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -164,7 +164,7 @@ def gce(
     return free(logits, ybar, weight=weight, base=partial(base_losses.gce, q=q), reduction=reduction)
 
 
-@LOSSES.add("phuber", title="PHuber", paper=PAPER, equation=ESTIMATOR, several=True)
+@LOSSES.add("phuber", title="PHuber", paper=LABEL_SETS_PAPER, equation=ESTIMATOR, several=True)
 def phuber(
     logits: Tensor, ybar: Labels, *, weight: Array | None = None, tau: float = 10.0, reduction: Reduction = "mean"
 ) -> Tensor:

@@ -16,7 +16,7 @@ from wcll.losses.targets import Reduction, Targets
 from wcll.losses.weighted import DEFAULT, PAPER, Reading, needed, risk_factors
 
 
-def _gradient(
+def _penalty_gradient(
     logits: Tensor,
     p: Tensor,
     targets: Targets,
@@ -42,7 +42,7 @@ def _gradient(
     paper=PAPER,
     equation="future work: a penalty on the negative term",
     several=True,
-    gradient=_gradient,
+    gradient=_penalty_gradient,
 )
 def wcll_penalty(
     logits: Tensor,

@@ -9,10 +9,10 @@ from wcll.losses.arguments import Array, Labels, prepare
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, reduce_pairs
 
-PAPER = "Chou, Niu, Lin, Sugiyama: Unbiased risk estimators can mislead (ICML 2020)"
+SURROGATE_PAPER = "Chou, Niu, Lin, Sugiyama: Unbiased risk estimators can mislead (ICML 2020)"
 
 
-@LOSSES.add("scl-nl", title="SCL-NL", paper=PAPER, equation="Eq. 11", several=True)
+@LOSSES.add("scl-nl", title="SCL-NL", paper=SURROGATE_PAPER, equation="Eq. 11", several=True)
 def scl_nl(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Negative learning: the label's probability should be small.
 
@@ -58,7 +58,7 @@ def scl_nl(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reducti
     return reduce_pairs(-log_complement(logits), batch.targets, batch.weight, reduction)
 
 
-@LOSSES.add("scl-exp", title="SCL-EXP", paper=PAPER, equation="Eqs. 10-12", several=True)
+@LOSSES.add("scl-exp", title="SCL-EXP", paper=SURROGATE_PAPER, equation="Eqs. 10-12", several=True)
 def scl_exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Exponential surrogate: the label's probability should be small.
 

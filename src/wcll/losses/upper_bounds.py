@@ -10,7 +10,7 @@ from wcll.losses.softmax import softmax
 from wcll.losses.spec import LOSSES
 from wcll.losses.targets import Reduction, Targets, reduce_samples, sample_factor
 
-PAPER = "Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020)"
+LABEL_SETS_PAPER = "Feng, Kaneko, Han, Niu, An, Sugiyama: Learning with multiple complementary labels (ICML 2020)"
 FAR = 1e30  # no logit comes near
 
 
@@ -44,7 +44,7 @@ def _exp_gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor
     return _factor(logits, targets, weight) * torch.exp(-total) * (p * total - left)
 
 
-@LOSSES.add("log", title="LOG", paper=PAPER, equation="Section 4.3", several=True, gradient=_log_gradient)
+@LOSSES.add("log", title="LOG", paper=LABEL_SETS_PAPER, equation="Section 4.3", several=True, gradient=_log_gradient)
 def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Logarithmic upper bound of the absolute error: the classes that are left should have all probability.
 
@@ -97,7 +97,7 @@ def log(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     return reduce_samples(per_sample, batch.targets, batch.weight, reduction)
 
 
-@LOSSES.add("exp", title="EXP", paper=PAPER, equation="Section 4.3", several=True, gradient=_exp_gradient)
+@LOSSES.add("exp", title="EXP", paper=LABEL_SETS_PAPER, equation="Section 4.3", several=True, gradient=_exp_gradient)
 def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction: Reduction = "mean") -> Tensor:
     r"""Exponential upper bound of the absolute error: the classes that are left should have all probability.
 
