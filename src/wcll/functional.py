@@ -6,19 +6,13 @@ them compile to one graph (``torch.compile(loss, fullgraph=True)``); how labels 
 at :class:`wcll.losses.Targets`, which check them once.
 """
 
-from wcll.losses.adaptive import wcll_adaptive
-from wcll.losses.bounded import gce, mae, mse, phuber
 from wcll.losses.discriminative import l_uw, l_w, op, op_w
 from wcll.losses.forward import forward
-from wcll.losses.onevsrest import ml_cll, scarce
 from wcll.losses.ordinary import cross_entropy, logit_adjusted
-from wcll.losses.pairwise import pc
-from wcll.losses.penalised import wcll_penalty
-from wcll.losses.robust import ncll
-from wcll.losses.surrogate import scl_exp, scl_nl
-from wcll.losses.unbiased import free, ga, nn
-from wcll.losses.upper_bounds import exp, log
-from wcll.losses.weighted import wcll
+from wcll.losses.robust import ml_cll, ncll, scarce
+from wcll.losses.surrogates import exp, gce, log, mae, mse, phuber, scl_exp, scl_nl
+from wcll.losses.unbiased import free, ga, nn, pc
+from wcll.losses.weighted import wcll, wcll_adaptive, wcll_penalty
 
 __all__ = ["cross_entropy", "exp", "forward", "free", "ga", "gce", "l_uw", "l_w", "log", "logit_adjusted", "mae"]
 __all__ += ["ml_cll", "mse", "ncll", "nn", "op", "op_w", "pc", "phuber", "scarce", "scl_exp", "scl_nl", "wcll"]

@@ -35,7 +35,7 @@ from wcll._validation import (
 from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import Belief, ClassWeights, EstimatedTransition
 from wcll.labels.encoding import class_names
-from wcll.losses.spec import Link
+from wcll.losses.base import Link
 from wcll.neighbors import Scaling
 
 FORMAT = "wcll-model-1"

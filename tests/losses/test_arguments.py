@@ -15,7 +15,7 @@ from wcll import losses
 from wcll.exceptions import InputError
 from wcll.labels import uniform_transition
 from wcll.losses import LOSSES, Context, LossModule, Targets
-from wcll.losses.spec import Losses
+from wcll.losses.base import Losses
 
 Z = torch.zeros(4, 3)
 Y = torch.tensor([0, 1, 2, 0])
@@ -83,7 +83,7 @@ W = [1.0, 1.0, 1.0]
         (lambda: F.forward(Z, Y, transition=np.stack([np.eye(3)] * 2)), "transition: expected no run axes"),
         (lambda: F.forward(Z, Y, transition="uniform"), "transition: expected numbers, got str"),
         (
-            lambda: F.forward(Z, Y, transition=losses.arguments.Transition.of(np.eye(2), torch.zeros(1, 2))),
+            lambda: F.forward(Z, Y, transition=losses.targets.Transition.of(np.eye(2), torch.zeros(1, 2))),
             "3 classes, as logits have, got 2",
         ),
         (lambda: F.gce(Z, Y, q=0), "q: expected a number above 0, at most 1, got 0"),
@@ -166,14 +166,14 @@ def test_half_precision_and_prepared_transitions():
     f, ybar = torch.randn(8, 40, generator=torch.Generator().manual_seed(0)), torch.arange(8)
     exact = F.free(f.double(), ybar, transition=q)
     assert F.free(f.bfloat16(), ybar, transition=q).dtype == torch.bfloat16
-    prepared = losses.arguments.Transition.of(q, f)
+    prepared = losses.targets.Transition.of(q, f)
     torch.testing.assert_close(F.free(f.double(), ybar, transition=prepared), exact, rtol=1e-4, atol=1e-4)
 
 
 def test_a_module_inverts_its_matrix_once(monkeypatch):
     module, calls = LossModule("free", transition=uniform_transition(3)), []
-    original = losses.arguments.Transition.of
-    monkeypatch.setattr(losses.arguments.Transition, "of", staticmethod(lambda *a: calls.append(1) or original(*a)))
+    original = losses.targets.Transition.of
+    monkeypatch.setattr(losses.targets.Transition, "of", staticmethod(lambda *a: calls.append(1) or original(*a)))
     first = module(Z, Y)
     assert torch.equal(module(Z, Y), first)
     assert len(calls) == 1

@@ -10,11 +10,11 @@ import torch
 from cases import CASES, context
 from wcll.exceptions import InputError
 from wcll.losses import LOSSES, LossModule, Targets, targets
-from wcll.losses.arguments import Transition
 from wcll.losses.discriminative import op
 from wcll.losses.forward import forward
+from wcll.losses.surrogates import log
+from wcll.losses.targets import Transition
 from wcll.losses.unbiased import free
-from wcll.losses.upper_bounds import log
 from wcll.testing.examples import example_logits
 
 K, N = 5, 12

@@ -14,7 +14,7 @@ from oracles import ORACLES, op_w_gradient
 from wcll import functional
 from wcll.exceptions import InputError
 from wcll.losses import LOSSES, Context, LossModule, Targets
-from wcll.losses.arguments import Transition
+from wcll.losses.targets import Transition
 from wcll.testing import loss_checks
 from wcll.testing.examples import example_logits as logits
 

@@ -14,9 +14,8 @@ from wcll.labels import class_weights, imbalance_counts, inverse_size_transition
 from wcll.labels.transition import complementary_prior
 from wcll.labels.weights import eq13
 from wcll.losses import Targets
-from wcll.losses.arguments import prepare
-from wcll.losses.base_losses import BASES
-from wcll.losses.risks import partial_risks
+from wcll.losses.base import BASES, partial_risks
+from wcll.losses.targets import prepare
 from wcll.testing.examples import example_logits as logits
 from wcll.testing.examples import example_transition as random_transition
 

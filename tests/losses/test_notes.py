@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 import wcll.functional as F  # noqa: N812
 from wcll.exceptions import InputError
 from wcll.labels import make_complementary, observed_marginal
-from wcll.losses.arguments import prepare
-from wcll.losses.risks import partial_risks
+from wcll.losses.base import partial_risks
+from wcll.losses.targets import prepare
 from wcll.testing.examples import example_labels, example_logits
 
 K, N = 10, 2000

@@ -4,10 +4,19 @@ The plain functions are in :mod:`wcll.functional`.
 """
 
 # ruff: noqa: F401, I001  (families stand in the order of their papers, and so do their losses in the registry)
-from wcll.losses import pairwise, unbiased, forward, upper_bounds, bounded, surrogate, discriminative, robust, onevsrest
-from wcll.losses import weighted, penalised, adaptive, ordinary
-from wcll.losses.modules import LossModule
-from wcll.losses.spec import LOSSES, Context, LossSpec
+from wcll.losses import (
+    unbiased,
+    forward,
+    surrogates,
+    surrogates as bounded,
+    surrogates as surrogate,
+    discriminative,
+    robust,
+    robust as onevsrest,
+)
+from wcll.losses import weighted, weighted as penalised, weighted as adaptive, ordinary
+from wcll.losses.base import LossModule
+from wcll.losses.base import LOSSES, Context, LossSpec
 from wcll.losses.targets import Targets
 
 __all__ = ["LOSSES", "Context", "LossModule", "LossSpec", "Targets"]

@@ -7,10 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from wcll.losses.arguments import Array, Labels, prepare
-from wcll.losses.softmax import log_softmax, softmax
-from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction, Targets, reduce_pairs, sample_factor
+from wcll.losses.base import LOSSES, Table1, log_softmax, softmax
+from wcll.losses.targets import Array, Labels, Reduction, Targets, prepare, reduce_pairs, sample_factor
 
 GAO = "Gao, Zhang: Discriminative complementary-label learning with weighted loss (ICML 2021)"
 LIU = "Liu, Cao, Zhang, Feng, An: Consistent complementary-label learning via order-preserving losses (AISTATS 2023)"

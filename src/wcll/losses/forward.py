@@ -8,10 +8,19 @@ import torch
 from torch import Tensor
 
 from wcll._validation import non_negative
-from wcll.losses.arguments import Array, Labels, Transition, as_transition, prepare
-from wcll.losses.softmax import softmax
-from wcll.losses.spec import LOSSES, Table1
-from wcll.losses.targets import Reduction, Targets, present, reduce_samples, sample_factor
+from wcll.losses.base import LOSSES, Table1, softmax
+from wcll.losses.targets import (
+    Array,
+    Labels,
+    Reduction,
+    Targets,
+    Transition,
+    as_transition,
+    prepare,
+    present,
+    reduce_samples,
+    sample_factor,
+)
 
 BALANCE = 0.3  #: of the first epochs of a training; a third of it, or three times as much, do as well
 

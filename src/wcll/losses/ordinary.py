@@ -6,10 +6,8 @@ from torch import Tensor
 
 from wcll._validation import non_negative
 from wcll.exceptions import InputError
-from wcll.losses.arguments import Array, Labels, prepare
-from wcll.losses.softmax import softmax
-from wcll.losses.spec import LOSSES
-from wcll.losses.targets import Reduction, Targets, present, reduce_pairs, sample_factor
+from wcll.losses.base import LOSSES, softmax
+from wcll.losses.targets import Array, Labels, Reduction, Targets, prepare, present, reduce_pairs, sample_factor
 
 
 def _gradient(logits: Tensor, p: Tensor, targets: Targets, *, weight: Tensor | None = None) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 
 from wcll._validation import FloatArray
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
-from wcll.losses.chosen import AUTO
+from wcll.losses.base import AUTO
 from wcll.report.cells import Cell
 from wcll.report.choose import Picked
 from wcll.report.figures import bar_panel, confusion_panel, curve_group, curve_panel

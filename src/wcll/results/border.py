@@ -14,7 +14,7 @@ from wcll._validation import IntArray, choice, transition_matrix
 from wcll.evaluation import METRICS
 from wcll.exceptions import InputError
 from wcll.losses import LOSSES
-from wcll.losses.chosen import AUTO, spec_of
+from wcll.losses.base import AUTO, spec_of
 from wcll.results.row import Row
 from wcll.suites.settings import whole
 from wcll.suites.trial import FIELDS, LEFT_OPEN, SETTINGS, Trial, key_of

@@ -12,7 +12,7 @@ from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.evaluation import Confusion, check_metric, class_of, zero_one_risk
 from wcll.exceptions import InputError
 from wcll.labels import Belief
-from wcll.losses.chosen import AUTO, spec_of
+from wcll.losses.base import AUTO, spec_of
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import Belief
 from wcll.labels.families import EARLY
 from wcll.losses import LOSSES, Targets
-from wcll.losses.softmax import softmax
+from wcll.losses.base import softmax
 from wcll.running.containers import Ordinary, View, Weak
 from wcll.running.estimates import estimate_of
 from wcll.running.pace import now

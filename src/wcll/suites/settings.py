@@ -16,7 +16,7 @@ from wcll.datasets.arrays import read_array
 from wcll.datasets.folders import data_folders
 from wcll.exceptions import InputError
 from wcll.labels.families import told_by_counts
-from wcll.losses.chosen import spec_of
+from wcll.losses.base import spec_of
 from wcll.models import MODELS
 from wcll.models.stack import named
 from wcll.training.recipe import Recipe, recipe_of

@@ -17,7 +17,7 @@ from wcll.labels.label_model import Source, q_in_words
 from wcll.labels.transition import TRANSITIONS
 from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES, LossSpec
-from wcll.losses.chosen import AUTO, spec_of
+from wcll.losses.base import AUTO, spec_of
 from wcll.models import MODELS
 from wcll.models.stack import Family
 from wcll.suites import settings as read

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from wcll.losses import Context, Targets
-from wcll.losses.arguments import Transition
-from wcll.losses.softmax import softmax
-from wcll.losses.targets import overwrite
+from wcll.losses.base import softmax
+from wcll.losses.targets import Transition, overwrite
 from wcll.models.dense import Linear
 from wcll.training.engine import Engine, Need, logits_need, samples_need
 from wcll.training.graph import Replay
