@@ -34,7 +34,7 @@ from wcll.labels.label_model import q_in_words
 from wcll.losses import LOSSES, Context, Targets
 from wcll.losses.base import AUTO as AUTO
 from wcll.losses.base import LIKELIHOOD
-from wcll.models.stack import Family, ModelChoice, family_of
+from wcll.models.base import Family, ModelChoice, family_of
 from wcll.neighbors import N_NEIGHBORS, components, label_shares, nearest_neighbors
 from wcll.training import Engine, Recipe, RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.device import training_threads

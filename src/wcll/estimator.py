@@ -42,8 +42,7 @@ from wcll.labels.goodness_of_fit import asked_by_features, check_samples, correc
 from wcll.labels.transition import normalised
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
-from wcll.models.stack import Family, ModelChoice, UserStack, check_size, family_of, folded, named, unfolded
-from wcll.models.turns import Turns
+from wcll.models.base import Family, ModelChoice, Turns, UserStack, check_size, family_of, folded, named, unfolded
 from wcll.neighbors import (
     Scaling,
     column_scaling,

@@ -32,8 +32,7 @@ from wcll._validation import as_array, extra, positive, whole
 from wcll.exceptions import InputError, InputTypeError
 from wcll.fitted import FittedClassifier
 from wcll.inputs import check_features
-from wcll.models.stack import Family
-from wcll.models.turns import alone
+from wcll.models.base import Family, alone
 
 OPSET = 20  #: of ONNX; onnxruntime 1.18 and newer run it
 OPSETS = range(18, 24)  #: that torch can write, and onnxruntime run

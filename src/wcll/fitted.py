@@ -21,8 +21,7 @@ from wcll.exceptions import InputError, LabelWarning
 from wcll.inputs import called, check_features, check_labels, check_target_prior, to_tensor
 from wcll.labels import Belief
 from wcll.labels.goodness_of_fit import asked_by_features, asked_by_predictions
-from wcll.models.stack import Family, RunStack, named, predict_logits
-from wcll.models.turns import alone
+from wcll.models.base import Family, RunStack, alone, named, predict_logits
 from wcll.training import dtype_and_device, torch_threads
 from wcll.training.device import threads_for
 

@@ -15,7 +15,7 @@ from wcll._validation import FloatArray
 from wcll.fitted import FittedClassifier
 from wcll.inputs import seed_of
 from wcll.labels.weights import ClassWeights
-from wcll.models.stack import outline_model
+from wcll.models.base import outline_model
 from wcll.neighbors import Scaling
 from wcll.persistence import Saved, check_finite, open_model, plain_setting, write_model
 from wcll.training import dtype_and_device

@@ -12,8 +12,8 @@ import torch
 from small import SMALL
 from wcll.datasets import load_dataset
 from wcll.losses import LOSSES, Context, Targets
+from wcll.models.base import build_model
 from wcll.models.layers import RunDropout, prepare_dropouts
-from wcll.models.stack import build_model
 from wcll.results import Store
 from wcll.running import execute
 from wcll.running.plan import plan

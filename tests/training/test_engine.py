@@ -19,7 +19,7 @@ from cases import CASES, Case, context, labels
 from small import PATIENCE, SMALL, run_suite
 from wcll.cli.app import run as cli
 from wcll.losses import LOSSES, Context, LossSpec, Targets
-from wcll.models.stack import predict_logits
+from wcll.models.base import predict_logits
 from wcll.report.formats import to_csv
 from wcll.report.tables import build_table
 from wcll.suites import load_suite, parse_suite

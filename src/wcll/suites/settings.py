@@ -18,7 +18,7 @@ from wcll.exceptions import InputError
 from wcll.labels.families import told_by_counts
 from wcll.losses.base import spec_of
 from wcll.models import MODELS
-from wcll.models.stack import named
+from wcll.models.base import named
 from wcll.training.recipe import Recipe, recipe_of
 
 Options = tuple[tuple[str, Any], ...]

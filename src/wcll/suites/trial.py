@@ -19,7 +19,7 @@ from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES, LossSpec
 from wcll.losses.base import AUTO, spec_of
 from wcll.models import MODELS
-from wcll.models.stack import Family
+from wcll.models.base import Family
 from wcll.suites import settings as read
 from wcll.suites.settings import BY_LABEL, Options, Role, Setting, setting
 from wcll.training.recipe import OPTIMISERS, PLAIN, Recipe, usual

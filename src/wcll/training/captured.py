@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from wcll.losses import Targets
+from wcll.models.base import Family, RunStack, predict_logits
 from wcll.models.layers import RunDropout, prepare_dropouts
-from wcll.models.stack import Family, RunStack, predict_logits
 from wcll.training.engine import Engine, Need, network_need
 from wcll.training.graph import Replay, side_stream
 from wcll.training.plain import Batch, Forward, StackStep, mixed

@@ -9,7 +9,7 @@ import torch
 from scipy.stats import beta
 from torch import Tensor
 
-from wcll.models.counters import counter_uniform, stream_keys
+from wcll.models.layers import counter_uniform, stream_keys
 from wcll.training.recipe import Recipe
 from wcll.training.views import DRAWS, view_of, without_square
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from wcll._validation import choice
 from wcll.exceptions import InputError
-from wcll.models.stack import Family, ModelChoice, RunStack, outline_model
+from wcll.models.base import Family, ModelChoice, RunStack, outline_model
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 MIN_SHARED = 1e8  #: floating-point operations of a step, a millisecond of one core, from which on threads share them

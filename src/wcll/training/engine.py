@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wcll.exceptions import InputError
 from wcll.losses import Targets
-from wcll.models.stack import RunStack, Shape, build_model, outline_model
+from wcll.models.base import RunStack, Shape, build_model, outline_model
 from wcll.training.batches import batches
 from wcll.training.course import Course
 from wcll.training.ranks import Ranks, ranks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wcll.models.stack import Family
+from wcll.models.base import Family
 from wcll.training.captured import CapturedRuns, worth_compiling
 from wcll.training.engine import Engine
 from wcll.training.linear import LinearRuns

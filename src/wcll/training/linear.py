@@ -14,7 +14,7 @@ from torch import Tensor
 from wcll.losses import Context, Targets
 from wcll.losses.base import softmax
 from wcll.losses.targets import Transition, overwrite
-from wcll.models.dense import Linear
+from wcll.models.architectures import Linear
 from wcll.training.engine import Engine, Need, logits_need, samples_need
 from wcll.training.graph import Replay
 from wcll.training.optim import StackedAdam

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from wcll.losses import Targets
-from wcll.models.stack import RunStack, predict_logits
+from wcll.models.base import RunStack, predict_logits
 from wcll.training.course import Now
 from wcll.training.engine import Engine, Need, network_need
 from wcll.training.optim import RunAdam, RunSGD

@@ -14,8 +14,7 @@ from torch import Tensor
 from wcll.exceptions import InputError
 from wcll.losses import Context, LossSpec, Targets
 from wcll.losses.forward import BALANCE
-from wcll.models.stack import Family, ModelChoice, RunStack, build_model, family_of
-from wcll.models.turns import Turns
+from wcll.models.base import Family, ModelChoice, RunStack, Turns, build_model, family_of
 from wcll.training.device import all_finite
 from wcll.training.feed import Feed
 from wcll.training.recipe import PLAIN, Recipe

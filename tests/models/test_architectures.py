@@ -9,10 +9,9 @@ import torch
 
 from wcll.exceptions import InputError
 from wcll.models import MODELS
-from wcll.models.counters import counter_uniform, philox, stream_keys
-from wcll.models.dense import MLP
-from wcll.models.layers import RunDropout, prepare_dropouts
-from wcll.models.stack import build_model, check_size, outline_model, predict_logits
+from wcll.models.architectures import MLP
+from wcll.models.base import build_model, check_size, outline_model, predict_logits
+from wcll.models.layers import RunDropout, counter_uniform, philox, prepare_dropouts, stream_keys
 
 K, N = 4, 48
 
