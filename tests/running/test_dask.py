@@ -144,8 +144,14 @@ def test_a_scheduler_whose_workers_are_gone_is_not_waited_for(dask, tmp_path, mo
     scheduler = dask("scheduler", "--port", "0")
     where = address(tmp_path)
     monkeypatch.setattr(executors, "JOIN", 0.2)
+    monkeypatch.setattr(executors, "LOOK", 0.0)
     with distributed.Client(where, set_as_default=False) as client:
         workers = DaskWorkers(client)
+        workers.check()
+        time.sleep(0.3)
+        with monkeypatch.context() as patched:  # some are there between two checks
+            patched.setattr(client, "nthreads", lambda: {"a": 1})
+            assert workers.count() == 1
         workers.check()
         time.sleep(0.3)
         with pytest.raises(InputError, match="expected workers of Dask that live, got none for 0 s; the same command"):

@@ -364,6 +364,7 @@ class DaskWorkers:
         """Return how many workers there are, or were at the last look."""
         if now() - self._looked >= LOOK:
             self._number, self._looked = len(self._ask(self._client.nthreads)), now()
+            self._seen = now() if self._number else self._seen
         return self._number
 
     def agree(self, terms: Terms) -> None:
@@ -383,9 +384,8 @@ class DaskWorkers:
         """Fail if the scheduler is gone, or has had no worker for a minute: others take the place of those that die."""
         if self._client.status != "running":
             raise InputError("--runner", "a Dask scheduler that answers", "one that is gone", GOES_ON)
-        if self._ask(self._client.nthreads):
-            self._seen = now()
-        elif now() - self._seen > JOIN:
+        self._looked = 0.0
+        if not self.count() and now() - self._seen > JOIN:
             raise InputError("--runner", "workers of Dask that live", f"none for {JOIN:.0f} s", GOES_ON)
 
     def _ask(self, question: Callable[..., Any], *given: Any, **options: Any) -> Any:
