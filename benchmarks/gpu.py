@@ -29,7 +29,7 @@ from wcll.running.plan import Job, plan
 from wcll.running.train import run_group, training_of
 from wcll.suites import parse_suite
 from wcll.training import RunGroup, RunLoss, Training
-from wcll.training.captured import STREAMS, CapturedRuns
+from wcll.training.cuda_graph import STREAMS, CapturedRuns
 from wcll.training.recipe import PLAIN, RECIPES
 
 HERE = Path(__file__).parent

@@ -34,8 +34,8 @@ from wcll.running.plan import Job
 from wcll.running.train import _Recorder, run_group, training_of
 from wcll.suites import Trial
 from wcll.training import make_engine
-from wcll.training.captured import CapturedRuns, worth_compiling
-from wcll.training.engines import engine_for
+from wcll.training.cuda_graph import CapturedRuns, worth_compiling
+from wcll.training.engine import engine_for
 
 CLASSES, TESTED, BATCH, HELD_OUT = 5, 5000, 256, 1 / 9
 

@@ -19,7 +19,7 @@ from wcll import ComplementaryClassifier
 from wcll.exceptions import InputError
 from wcll.losses import LOSSES, Context, Targets
 from wcll.training import RunGroup, RunLoss, Training, make_engine
-from wcll.training.ranks import ranks, together
+from wcll.training.distributed import ranks, together
 from wcll.training.recipe import recipe_of
 
 K, N, BATCH, RATE = 4, 45, 9, 1e-2  #: an odd batch: parts of two processes differ

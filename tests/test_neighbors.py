@@ -16,8 +16,8 @@ from wcll.labels import make_complementary
 from wcll.losses import LOSSES, Context, Targets
 from wcll.neighbors import MAX_COMPONENTS, column_scaling, components, label_shares, nearest_neighbors
 from wcll.training import RunGroup, RunLoss, Training, train
+from wcll.training.autograd import PlainLoop
 from wcll.training.linear import LinearRuns
-from wcll.training.plain import PlainLoop
 
 K = 4
 Q = np.array([[0, 0.7, 0.2, 0.1], [0.1, 0, 0.7, 0.2], [0.2, 0.1, 0, 0.7], [0.7, 0.2, 0.1, 0]])

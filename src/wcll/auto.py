@@ -37,9 +37,9 @@ from wcll.losses.base import LIKELIHOOD
 from wcll.models.base import Family, ModelChoice, family_of
 from wcll.neighbors import N_NEIGHBORS, components, label_shares, nearest_neighbors
 from wcll.training import Engine, Recipe, RunGroup, RunLoss, Training, make_engine, torch_threads, train
-from wcll.training.device import training_threads
-from wcll.training.ranks import ranks
+from wcll.training.distributed import ranks
 from wcll.training.recipe import PLAIN
+from wcll.training.runs import training_threads
 
 LOSS = LIKELIHOOD  #: the likelihood of labels under Q: the one loss whose held-out value says how good a model is
 LINEAR_LR, NETWORK_LR = 1e-2, 1e-3  #: Adam's learning rates

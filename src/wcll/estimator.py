@@ -53,8 +53,8 @@ from wcll.neighbors import (
     standardized,
 )
 from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
-from wcll.training.device import training_threads
 from wcll.training.recipe import recipe_of, usual, usual_model
+from wcll.training.runs import training_threads
 
 LOG = logging.getLogger("wcll")
 

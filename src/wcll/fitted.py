@@ -23,7 +23,7 @@ from wcll.labels import Belief
 from wcll.labels.goodness_of_fit import asked_by_features, asked_by_predictions
 from wcll.models.base import Family, RunStack, alone, named, predict_logits
 from wcll.training import dtype_and_device, torch_threads
-from wcll.training.device import threads_for
+from wcll.training.runs import threads_for
 
 
 def _has_probabilities(self: Any) -> bool:

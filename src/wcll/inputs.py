@@ -19,8 +19,7 @@ from wcll._validation import FloatArray, IntArray, as_array, choice, distributio
 from wcll.exceptions import InputError, InputTypeError, short
 from wcll.labels.encoding import NamedLabels, declared_categories, encode_labels, said_of, to_pairs
 from wcll.labels.transition import normalised
-from wcll.training.device import all_finite
-from wcll.training.feed import Feed
+from wcll.training.runs import Feed, all_finite
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:

@@ -30,7 +30,7 @@ from wcll.running.plan import Job
 from wcll.running.request import RunRequest
 from wcll.running.run import _that_fits
 from wcll.suites import parse_suite
-from wcll.training.plain import StackStep
+from wcll.training.autograd import StackStep
 
 TINY = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 2")
 

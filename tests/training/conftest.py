@@ -18,6 +18,6 @@ class NoStream:
 @pytest.fixture
 def without_streams(monkeypatch):
     """An engine for GPUs can be run on a CPU."""
-    monkeypatch.setattr("wcll.training.captured.side_stream", lambda device: NoStream())
+    monkeypatch.setattr("wcll.training.cuda_graph.side_stream", lambda device: NoStream())
     monkeypatch.setattr(torch.cuda, "current_stream", NoStream)
     monkeypatch.setattr(torch.cuda, "stream", nullcontext)

@@ -24,12 +24,11 @@ from wcll.report.formats import to_csv
 from wcll.report.tables import build_table
 from wcll.suites import load_suite, parse_suite
 from wcll.training import RunGroup, RunLoss, Training, make_engine, torch_threads, train
-from wcll.training.captured import CapturedRuns
-from wcll.training.graph import WARM_UP, Replay
+from wcll.training.augmentation import Standard
+from wcll.training.autograd import PlainLoop
+from wcll.training.cuda_graph import WARM_UP, CapturedRuns, Replay
 from wcll.training.linear import LinearRuns
-from wcll.training.optim import RunAdam, StackedAdam
-from wcll.training.plain import PlainLoop
-from wcll.training.standard import Standard
+from wcll.training.optimizers import RunAdam, StackedAdam
 
 K, N, BATCH = 5, 90, 32
 RATES = (1e-3, 1e-2)
@@ -122,7 +121,7 @@ def test_whole_array_adam_equals_the_fused_kernel_and_torchs(monkeypatch):
     rates = torch.tensor([1e-3, 1e-3, 1e-2, 5e-4], dtype=torch.float64)
     start = torch.randn(1, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     fused = StackedAdam(start.clone(), rates[None], weight_decay=1e-2)
-    monkeypatch.setattr("wcll.training.optim._FUSED", None)
+    monkeypatch.setattr("wcll.training.optimizers._FUSED", None)
     whole = StackedAdam(start.clone(), rates[None], weight_decay=1e-2)
     assert not whole._parts
     assert len(fused._parts) == 3

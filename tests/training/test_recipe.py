@@ -14,14 +14,13 @@ from cases import CASES, Case, context
 from wcll.exceptions import InputError
 from wcll.losses import LOSSES, Context, Targets
 from wcll.training import RunGroup, RunLoss, Training
-from wcll.training.captured import CapturedRuns
-from wcll.training.course import RAMP, Course, rate_at
-from wcll.training.engines import engine_for
+from wcll.training.augmentation import view_of, without_square
+from wcll.training.autograd import PlainLoop
+from wcll.training.cuda_graph import CapturedRuns
+from wcll.training.engine import engine_for
 from wcll.training.linear import LinearRuns
-from wcll.training.optim import RunAdam, RunSGD
-from wcll.training.plain import PlainLoop
-from wcll.training.recipe import PLAIN, RECIPES, Recipe, recipe_of
-from wcll.training.views import view_of, without_square
+from wcll.training.optimizers import RunAdam, RunSGD
+from wcll.training.recipe import PLAIN, RAMP, RECIPES, Course, Recipe, rate_at, recipe_of
 
 K, N, BATCH, SIDE = 4, 48, 16, 6
 RATES = (1e-3, 1e-2)

@@ -17,7 +17,7 @@ import typer
 
 from wcll.cli.messages import tell
 from wcll.exceptions import InputError
-from wcll.training.ranks import Ranks, together
+from wcll.training.distributed import Ranks, together
 
 WAIT = timedelta(minutes=30)  #: for a process that does not answer, such as one that reads data from a slow disk
 GRACE = 1.0  #: seconds until the others leave, in which the one that speaks says why

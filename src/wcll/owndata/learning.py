@@ -32,7 +32,7 @@ from wcll.owndata.streaming import TableStream
 from wcll.owndata.unfinished import Unfinished
 from wcll.persistence import plain_setting
 from wcll.training import dtype_and_device
-from wcll.training.ranks import Ranks, ranks
+from wcll.training.distributed import Ranks, ranks
 from wcll.training.recipe import RECIPES
 
 Say = Callable[[str], None]

@@ -24,7 +24,7 @@ from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Reading, Roles, Samples, counts_of, images_stamp, read_manifest
 from wcll.owndata.standing import Standing, Streaming
 from wcll.owndata.unfinished import IMAGES, own_files
-from wcll.training.feed import Feed, Mapped
+from wcll.training.runs import Feed, Mapped
 
 
 @dataclass(frozen=True, eq=False)

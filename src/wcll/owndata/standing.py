@@ -14,7 +14,7 @@ from wcll._random import stream
 from wcll._validation import FloatArray, IntArray
 from wcll.owndata.preprocessing import Preprocessing
 from wcll.owndata.sources import Counts, Samples, labels_of
-from wcll.training.feed import room_for
+from wcll.training.runs import room_for
 
 SAMPLE = 100_000  #: samples that stand for all where something is chosen
 SAMPLE_BYTES = 2**28  #: of these in memory, at most, unless a user says how many

@@ -28,7 +28,7 @@ from wcll.owndata.sources import (
 )
 from wcll.owndata.standing import Standing, Streaming
 from wcll.owndata.tables import arrow_column
-from wcll.training.feed import Buffer, Feed, Part
+from wcll.training.runs import Buffer, Feed, Part
 
 SORTED = "rows lie in an order by class, it seems: shuffle the file, as only rows of one buffer meet in a batch"
 

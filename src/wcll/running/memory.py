@@ -11,8 +11,7 @@ from wcll.models import check_size
 from wcll.running.containers import View
 from wcll.running.plan import Job
 from wcll.running.train import training_of
-from wcll.training.engine import Need
-from wcll.training.engines import engine_for
+from wcll.training.engine import Need, engine_for
 
 COPIES = 3  #: of all samples, that choosing among models has at once
 HISTORY = 40  #: bytes of a number in a list, of which a few are kept of every epoch

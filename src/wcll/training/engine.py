@@ -1,23 +1,35 @@
-"""What every engine offers: epochs, predictions, a state to go on from, and the models in the end."""
+"""Engines: batches, the loop over epochs, predictions, saved states, and the choice of an engine."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import torch
 from torch import Tensor
 
+from wcll._random import stream
 from wcll.exceptions import InputError
 from wcll.losses import Targets
-from wcll.models.base import RunStack, Shape, build_model, outline_model
-from wcll.training.batches import batches
-from wcll.training.course import Course
-from wcll.training.ranks import Ranks, ranks
-from wcll.training.recipe import PLAIN
+from wcll.models.base import Family, RunStack, Shape, build_model, outline_model
+from wcll.training.distributed import Ranks, ranks
+from wcll.training.recipe import PLAIN, Course
 from wcll.training.runs import RunGroup, Training
+
+
+def batches(n: int, batch_size: int, *, seed: int, epoch: int) -> Iterator[Tensor]:
+    """Indices of one epoch's batches, shuffled by the stream ``batches`` of (seed, epoch).
+
+    The last incomplete batch is dropped, so that every step averages the same number of samples; fewer samples than
+    ``batch_size`` are one batch.
+    """
+    order = torch.from_numpy(stream(seed, "batches", epoch).permutation(n))
+    size = min(batch_size, n)
+    for start in range(0, n - size + 1, size):
+        yield order[start : start + size]
+
 
 TEMPORARIES = 12  #: arrays of a batch's logits that gradients of losses may need at once
 
@@ -230,3 +242,38 @@ def _size(training: Training, shape: Shape) -> tuple[int, int, int]:
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
     return {name: (tensor.shape, tensor.dtype) for name, tensor in state.items()}
+
+
+def engine_for(training: Training) -> type[Engine]:
+    """Return the fastest engine that can train such runs."""
+    from wcll.training.autograd import PlainLoop  # the engines import this module
+    from wcll.training.cuda_graph import CapturedRuns
+    from wcll.training.linear import LinearRuns
+
+    if training.family is Family.LINEAR and training.recipe == PLAIN:
+        return LinearRuns
+    recorded = training.family is not Family.OWN and ranks() is None  # others' steps may not be the same twice
+    return CapturedRuns if training.device.type == "cuda" and recorded else PlainLoop
+
+
+def make_engine(groups: Sequence[RunGroup], training: Training, *, plain: bool = False) -> Engine:
+    """Make the fastest engine for the model and the device, or the plain loop."""
+    from wcll.training.autograd import PlainLoop
+    from wcll.training.cuda_graph import CapturedRuns, worth_compiling
+
+    kind = PlainLoop if plain else engine_for(training)
+    if kind is CapturedRuns:
+        return CapturedRuns(groups, training, compiled=worth_compiling(groups, training))
+    return kind(groups, training)
+
+
+Observer = Callable[[Engine], bool | None]  #: told of every epoch that is over; True ends training
+
+
+def train(engine: Engine, epochs: int, observers: Iterable[Observer]) -> None:
+    """Run epochs until there are ``epochs``, or an observer returns True; every observer sees every epoch."""
+    watching = list(observers)
+    while engine.epoch < epochs:
+        engine.run_epoch()
+        if any([observer(engine) for observer in watching]):  # noqa: C419  (every one is called)
+            return

@@ -15,9 +15,9 @@ from wcll.losses import Context, Targets
 from wcll.losses.base import softmax
 from wcll.losses.targets import Transition, overwrite
 from wcll.models.architectures import Linear
+from wcll.training.cuda_graph import Replay
 from wcll.training.engine import Engine, Need, logits_need, samples_need
-from wcll.training.graph import Replay
-from wcll.training.optim import StackedAdam
+from wcll.training.optimizers import StackedAdam
 from wcll.training.runs import RunGroup, RunLoss, Training
 
 AT_ONCE = 2**16  #: samples that are laid out together, so that not all are there twice

@@ -11,8 +11,8 @@ import torch
 from wcll.labels import Belief
 from wcll.losses import LOSSES, Targets
 from wcll.training import RunGroup, RunLoss, Training, make_engine, train
-from wcll.training.feed import Buffer, Mapped, Part, read_ahead
 from wcll.training.recipe import recipe_of
+from wcll.training.runs import Buffer, Mapped, Part, read_ahead
 
 N, D, K, BATCH = 1000, 6, 4, 64
 

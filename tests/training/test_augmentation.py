@@ -18,7 +18,7 @@ from wcll.running.plan import Job, plan
 from wcll.running.task import make_task
 from wcll.running.train import run_group, train
 from wcll.suites import parse_suite
-from wcll.training.standard import Standard
+from wcll.training.augmentation import Standard
 
 CPU = torch.device("cpu")
 NETWORK = {"model": {"name": "cnn9", "width": 2}, "n_majority": 20, "normalise": "standard", "epochs": 3}

@@ -8,9 +8,9 @@ import torch
 from cases import CASES, context
 from wcll.losses import LOSSES, Context, Targets
 from wcll.training import RunGroup, RunLoss, Training
-from wcll.training.batches import batches
-from wcll.training.optim import RunAdam
-from wcll.training.plain import PlainLoop
+from wcll.training.autograd import PlainLoop
+from wcll.training.engine import batches
+from wcll.training.optimizers import RunAdam
 
 MODELS_TRAINED = [
     ("linear", (6,)),

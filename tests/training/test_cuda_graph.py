@@ -19,8 +19,8 @@ from wcll.running import execute
 from wcll.running.plan import plan
 from wcll.running.request import RunRequest
 from wcll.suites import parse_suite
-from wcll.training import RunGroup, RunLoss, Training, captured
-from wcll.training.captured import recorded_forward, worth_compiling
+from wcll.training import RunGroup, RunLoss, Training, cuda_graph
+from wcll.training.cuda_graph import recorded_forward, worth_compiling
 
 PLACE = torch.tensor([1])
 traced = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # parts of torch that torch itself loads
@@ -102,7 +102,7 @@ def group(runs, n=1000):
     ],
 )
 def test_what_is_compiled_serves_all_that_is_planned(changes, expected, monkeypatch):
-    monkeypatch.setattr(captured, "find_spec", lambda name: object())
+    monkeypatch.setattr(cuda_graph, "find_spec", lambda name: object())
     shared = Training({"name": "cnn9", "width": 1}, 3, 255.0, 100, 1e-4, torch.float32, torch.device("cpu"))
     assert worth_compiling([group(20), group(20)], dataclasses.replace(shared, **changes)) is expected
 

@@ -7,7 +7,7 @@ import torch
 
 import ranks
 from wcll.exceptions import InputError
-from wcll.training.ranks import together
+from wcll.training.distributed import together
 
 
 def difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:

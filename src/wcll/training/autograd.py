@@ -11,9 +11,9 @@ from torch import Tensor
 
 from wcll.losses import Targets
 from wcll.models.base import RunStack, predict_logits
-from wcll.training.course import Now
 from wcll.training.engine import Engine, Need, network_need
-from wcll.training.optim import RunAdam, RunSGD
+from wcll.training.optimizers import RunAdam, RunSGD
+from wcll.training.recipe import Now
 from wcll.training.runs import Loss, RunGroup, Training
 
 Optimiser = RunAdam | RunSGD | torch.optim.Adam
