@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import wcll
-from wcll.evaluation.confusion import Verdict
+from wcll.evaluation.label_free import Verdict
 from wcll.labels.goodness_of_fit import State
 from wcll.report.cells import Cell, compared
 from wcll.report.demo_page import NEXT

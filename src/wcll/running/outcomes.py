@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from wcll.evaluation import METRICS, checkpoints
-from wcll.evaluation.confusion import tables_of
+from wcll.evaluation.label_free import tables_of
 from wcll.labels import to_mask
 from wcll.results.row import Row
 from wcll.running.containers import Clean, Task

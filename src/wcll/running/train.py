@@ -14,7 +14,7 @@ from torch import Tensor
 from wcll._random import stream
 from wcll._validation import BoolArray, IntArray
 from wcll.evaluation import checkpoints
-from wcll.evaluation.confusion import tables_of
+from wcll.evaluation.label_free import tables_of
 from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import Belief
 from wcll.labels.families import EARLY

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
 
 from wcll.evaluation import Figure, complementary_table, label_free_accuracy, label_free_confusion
-from wcll.evaluation.confusion import WIDEST, _cut
+from wcll.evaluation.label_free import WIDEST, _cut
 from wcll.exceptions import InputError
 from wcll.labels import Belief
 from wcll.labels.transition import biased_transition, inverse_size_transition, noisy_transition, uniform_transition
