@@ -32,9 +32,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from wcll import ComplementaryClassifier
+from wcll._neighbors import MAX_REFERENCES, components, nearest_neighbors
 from wcll.datasets import load_dataset
 from wcll.labels import biased_transition, make_complementary
-from wcll.neighbors import MAX_REFERENCES, components, nearest_neighbors
 from wcll.running.task import make_task
 from wcll.suites import load_suite
 

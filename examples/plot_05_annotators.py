@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from wcll import ComplementaryClassifier, LabelWarning
-from wcll.annotators import transition_with_model
 from wcll.labels import (
     FAMILIES,
     biased_transition,
@@ -21,6 +20,7 @@ from wcll.labels import (
     transition_from_repeated,
     uniform_transition,
 )
+from wcll.transition_estimation import transition_with_model
 
 names = ["cat", "dog", "car", "lorry", "tree"]
 K = len(names)

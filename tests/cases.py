@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from wcll.losses import LOSSES, Targets
-from wcll.testing.examples import example_context, example_labels
+from wcll.testing import example_context, example_labels
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import NearestNeighbors
 
-from wcll import ComplementaryClassifier, LabelWarning, auto
+from wcll import ComplementaryClassifier, LabelWarning, _auto
 from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import biased_transition, make_complementary, uniform_transition
 from wcll.training import recipe
@@ -54,8 +54,8 @@ def test_what_was_compared_is_told(chosen):
     whole = [row["score"] for row in rows if row["samples"] == rows[0]["samples"]]
     assert whole == sorted(whole, reverse=True)
     assert {row["model"] for row in rows} == {"linear", "mlp"}
-    assert {row["lr"] for row in rows} == {auto.LINEAR_LR, auto.NETWORK_LR}
-    assert {row["neighbors"] for row in rows} == {1, auto.N_NEIGHBORS}
+    assert {row["lr"] for row in rows} == {_auto.LINEAR_LR, _auto.NETWORK_LR}
+    assert {row["neighbors"] for row in rows} == {1, _auto.N_NEIGHBORS}
     (row,) = [row for row in rows if row["chosen"]]
     assert row["lr"] == chosen.chosen_["lr"]
     assert row["epoch"] == chosen.n_iter_ == chosen.chosen_["max_epochs"]
@@ -119,7 +119,7 @@ def test_a_module_of_ones_own(blobs):
     model = quick(model=module, budget=6000).fit(x, ybar)
     (chosen,) = [row for row in model.selection_ if row["chosen"]]
     assert chosen["model"] == "own"
-    assert {row["lr"] for row in model.selection_ if row["model"] == "own"} == set(auto.OWN_LRS)
+    assert {row["lr"] for row in model.selection_ if row["model"] == "own"} == set(_auto.OWN_LRS)
     assert (model.predict(x) == y).mean() > 0.8
 
 
@@ -222,8 +222,8 @@ def test_a_fit_that_fails_changes_nothing(blobs):
 
 
 def folds_of(x, ybar, groups=None):
-    config = auto.SearchConfig(K, 0.0, 256, torch.float32, torch.device("cpu"), 0)
-    return auto.make_folds(auto.Pool(torch.as_tensor(x), ybar, np.ones(len(x)), groups).grouped(), config)
+    config = _auto.SearchConfig(K, 0.0, 256, torch.float32, torch.device("cpu"), 0)
+    return _auto.make_folds(_auto.Pool(torch.as_tensor(x), ybar, np.ones(len(x)), groups).grouped(), config)
 
 
 def test_copies_of_a_row_stay_on_one_side(blobs):
@@ -241,7 +241,7 @@ def test_copies_of_a_row_stay_on_one_side(blobs):
 def test_tables_with_few_different_rows_are_split_as_they_are(blobs):
     _, _, ybar = blobs
     x = np.random.default_rng(0).integers(0, 2, (400, 2)).astype(np.float32)
-    assert len(folds_of(x, ybar[:400])) == auto.FOLDS
+    assert len(folds_of(x, ybar[:400])) == _auto.FOLDS
     assert quick(budget=300).fit(x, ybar[:400]).selection_
 
 
@@ -260,7 +260,7 @@ def test_groups_stay_on_one_side(blobs):
 
 
 def scorer(labels, weight=None):
-    return auto.HeldOutScorer(auto.Pool(torch.zeros(len(labels), 1), labels, np.ones(len(labels))), K)
+    return _auto.HeldOutScorer(_auto.Pool(torch.zeros(len(labels), 1), labels, np.ones(len(labels))), K)
 
 
 def test_likelihoods_against_loops():
@@ -372,8 +372,8 @@ def test_of_many_samples_a_limited_number_is_held_out():
     n = 30_000
     x = np.random.default_rng(0).normal(size=(n, 1)).astype(np.float32)
     folds = folds_of(x, np.arange(n) % K)
-    assert len(folds) == auto.FOLDS_OF_LARGE
-    assert all(len(fold.held_out) <= auto.MAX_HELD_OUT for fold in folds)
+    assert len(folds) == _auto.FOLDS_OF_LARGE
+    assert all(len(fold.held_out) <= _auto.MAX_HELD_OUT for fold in folds)
     assert len({len(fold.train) for fold in folds}) == 1
 
 
@@ -389,12 +389,12 @@ def test_of_many_samples_a_limited_number_is_held_out():
     ],
 )
 def test_images_on_a_gpu_are_for_networks(shape, device, expected):
-    assert auto.training_for(shape, torch.device(device)) == expected
+    assert _auto.training_for(shape, torch.device(device)) == expected
 
 
 def test_a_network_that_was_chosen_for_images_is_kept(monkeypatch, tmp_path):
     small = {"name": "strong", "crop": 1, "flip": False, "test_flip": False}
-    monkeypatch.setattr(auto, "training_for", lambda shape, device: small)
+    monkeypatch.setattr(_auto, "training_for", lambda shape, device: small)
     monkeypatch.setitem(recipe.USUAL["strong"], "model", {"name": "cnn9", "width": 2, "dropout": 0.0})
     rng = np.random.default_rng(0)
     x, ybar = rng.integers(0, 256, (60, 8, 8), dtype=np.uint8), rng.integers(0, 3, 60)
@@ -444,7 +444,7 @@ def test_any_whole_number_is_a_seed(seed, blobs):
 def test_the_length_is_that_of_the_samples_that_were_searched_with(blobs, monkeypatch):
     """Three times as many samples take a third of the epochs."""
     x, _, ybar = blobs
-    monkeypatch.setattr(auto, "MAX_SEARCHED", 500)
+    monkeypatch.setattr(_auto, "MAX_SEARCHED", 500)
     model = quick(budget=6000).fit(x, ybar)
     searched = next(row["epoch"] for row in model.selection_ if row["chosen"])
     assert model.n_iter_ == model.chosen_["max_epochs"] == math.ceil(searched / 3)
@@ -454,9 +454,9 @@ def test_the_length_is_that_of_the_samples_that_were_searched_with(blobs, monkey
 def test_time_that_is_over_ends_an_estimate_of_q(blobs, monkeypatch):
     """It would be thrown away: no epoch of it is trained to its end."""
     x, _, ybar = blobs
-    epochs, trained = [], auto.train
+    epochs, trained = [], _auto.train
     monkeypatch.setattr(
-        auto, "train", lambda engine, n, watch: (trained(engine, n, watch), epochs.append(engine.epoch))
+        _auto, "train", lambda engine, n, watch: (trained(engine, n, watch), epochs.append(engine.epoch))
     )
     quick(max_time=1e-6, budget=None).fit(x, ybar)
     assert epochs[0] == 1
@@ -464,9 +464,9 @@ def test_time_that_is_over_ends_an_estimate_of_q(blobs, monkeypatch):
 
 def test_max_epochs_does_not_lengthen_the_estimate_of_q(blobs, monkeypatch):
     x, _, ybar = blobs
-    epochs, trained = [], auto.train
+    epochs, trained = [], _auto.train
     monkeypatch.setattr(
-        auto, "train", lambda engine, n, watch: (trained(engine, n, watch), epochs.append(engine.epoch))
+        _auto, "train", lambda engine, n, watch: (trained(engine, n, watch), epochs.append(engine.epoch))
     )
     quick(max_epochs=2000, budget=QUICK).fit(x[:400], ybar[:400])
     assert epochs[0] < 2000
@@ -497,7 +497,7 @@ def test_time_that_ends_between_modules_of_ones_own(monkeypatch):
     x = np.random.default_rng(0).normal(size=(400, 1, 4, 4)).astype(np.float32)
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3))
     calls = iter([False] * 500 + [True] * 10**6)
-    monkeypatch.setattr(auto.Deadline, "stops", lambda self: next(calls))
+    monkeypatch.setattr(_auto.Deadline, "stops", lambda self: next(calls))
     model = ComplementaryClassifier(model=module, random_state=0, budget=3000, max_time=1e6, transition="uniform")
     model.fit(x, np.arange(400) % 3)
     assert model.chosen_["max_epochs"] > model.chosen_["warm_up"]
@@ -517,8 +517,8 @@ def test_a_warm_start_takes_features_of_neighbors(blobs):
 def test_groups_do_not_straddle_the_halves_of_an_estimate(blobs):
     x, _, ybar = blobs
     groups = np.arange(len(x)) // 100
-    pool = auto.Pool(torch.as_tensor(x), ybar, np.ones(len(x)), groups)
-    order, lower, upper = auto._split_in_half(pool, np.random.default_rng(0))
+    pool = _auto.Pool(torch.as_tensor(x), ybar, np.ones(len(x)), groups)
+    order, lower, upper = _auto._split_in_half(pool, np.random.default_rng(0))
     assert lower == upper
     assert not set(groups[order[:lower]]) & set(groups[order[upper:]])
     assert abs(lower - len(x) // 2) <= 50
@@ -533,4 +533,4 @@ def test_a_report_compares_candidates_on_the_same_samples(blobs, chosen):
     assert len(compared) == bool(same)
     assert all(f"{same[0]['score']:.4f}" in line for line in compared)
     rows = [{name: value for name, value in row.items() if name != "neighbors"} for row in chosen.selection_]
-    assert "own labels only" in auto.in_words(rows, chosen.belief_, None, 1.0)  # of a model saved earlier
+    assert "own labels only" in _auto.in_words(rows, chosen.belief_, None, 1.0)  # of a model saved earlier

@@ -11,10 +11,10 @@ import torch
 from sklearn.datasets import load_digits, make_blobs
 
 from wcll import ComplementaryClassifier
+from wcll._neighbors import MAX_COMPONENTS, column_scaling, components, label_shares, nearest_neighbors
 from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import make_complementary
 from wcll.losses import LOSSES, Context, Targets
-from wcll.neighbors import MAX_COMPONENTS, column_scaling, components, label_shares, nearest_neighbors
 from wcll.training import RunGroup, RunLoss, Training, train
 from wcll.training.autograd import PlainLoop
 from wcll.training.linear import LinearRuns
@@ -48,7 +48,7 @@ def test_copies_are_neighbors_and_come_after_the_sample_itself():
 
 
 def test_of_many_samples_a_part_may_be_neighbors(monkeypatch):
-    monkeypatch.setattr("wcll.neighbors.MAX_REFERENCES", 20)
+    monkeypatch.setattr("wcll._neighbors.MAX_REFERENCES", 20)
     x = np.random.default_rng(0).normal(size=(60, 2))
     found = nearest_neighbors(x, 4)
     assert found[:, 0].tolist() == list(range(60))
@@ -295,7 +295,7 @@ def test_other_models_and_streams_are_not_standardised(monkeypatch):
     ]:
         with pytest.raises(InputError, match="standardize: expected False for a model other than 'linear' and 'mlp'"):
             scaled(loss, model=model).fit(features, ybar)
-    monkeypatch.setattr("wcll.auto.training_for", lambda *_: "strong")  # as on a GPU, where networks are trained
+    monkeypatch.setattr("wcll._auto.training_for", lambda *_: "strong")  # as on a GPU, where networks are trained
     with pytest.raises(InputError, match="standardize: expected False for a model other"):
         ComplementaryClassifier(standardize=True).fit(images, ybar)
     later = scaled(max_epochs=1, warm_start=True).fit(x, ybar).set_params(standardize=None)

@@ -11,19 +11,19 @@ if "OMP_WAIT_POLICY" not in os.environ:  # threads of torch that wait spin for m
 
 if TYPE_CHECKING:
     from wcll import (
-        annotators,
         datasets,
         evaluation,
-        export,
         functional,
         labels,
         losses,
+        onnx,
         report,
         results,
         suites,
         testing,
         theory,
         training,
+        transition_estimation,
     )
     from wcll.estimator import ComplementaryClassifier
     from wcll.exceptions import LabelWarning
@@ -33,13 +33,12 @@ __all__ = [
     "ComplementaryClassifier",
     "LabelWarning",
     "__version__",
-    "annotators",
     "datasets",
     "evaluation",
-    "export",
     "functional",
     "labels",
     "losses",
+    "onnx",
     "report",
     "results",
     "run",
@@ -47,6 +46,7 @@ __all__ = [
     "testing",
     "theory",
     "training",
+    "transition_estimation",
 ]
 
 if not TYPE_CHECKING:  # type checkers see the imports above, so that a misspelt name is an error to them

@@ -18,12 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from wcll import auto
-from wcll._random import stream_seed
-from wcll._validation import FloatArray, IntArray, choice, non_negative, positive, sample_weights, whole
-from wcll.evaluation import LabelFreeConfusion
-from wcll.exceptions import InputError, InputTypeError, LabelWarning
-from wcll.inputs import (
+from wcll import _auto
+from wcll._fitting import (
     Samples,
     Stream,
     check_features,
@@ -34,6 +30,19 @@ from wcll.inputs import (
     seed_of,
     to_tensor,
 )
+from wcll._neighbors import (
+    Scaling,
+    column_scaling,
+    components,
+    label_purity,
+    label_shares,
+    nearest_neighbors,
+    standardized,
+)
+from wcll._random import stream_seed
+from wcll._validation import FloatArray, IntArray, choice, non_negative, positive, sample_weights, whole
+from wcll.evaluation import LabelFreeConfusion
+from wcll.exceptions import InputError, InputTypeError, LabelWarning
 from wcll.keeping import KeptClassifier
 from wcll.labels import Belief
 from wcll.labels.counts import label_totals, observed_marginal
@@ -43,15 +52,6 @@ from wcll.labels.transition import normalised
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LOSSES, LossSpec, Targets
 from wcll.models.base import Family, ModelChoice, Turns, UserStack, check_size, family_of, folded, named, unfolded
-from wcll.neighbors import (
-    Scaling,
-    column_scaling,
-    components,
-    label_purity,
-    label_shares,
-    nearest_neighbors,
-    standardized,
-)
 from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
 from wcll.training.recipe import recipe_of, usual, usual_model
 from wcll.training.runs import training_threads
@@ -160,7 +160,7 @@ class ComplementaryClassifier(KeptClassifier):
         The assumed ``Q[y, ybar]``. None is uniform, or for ``loss="auto"`` what labels and models tell;
         ``"popularity"``, ``"inverse-size"`` and others recover it from the label counts;
         :func:`~wcll.labels.transition_from_pairs`, ``transition_from_repeated`` and
-        :func:`wcll.annotators.transition_with_model` estimate it.
+        :func:`wcll.transition_estimation.transition_with_model` estimate it.
     warm_up : int or float, optional
         Epochs at the beginning that are trained with popularity's Q, and in which ``forward`` does not stop predicting
         any class (its ``balance``). Without them a model may exchange classes with similar rows of Q, or lose a rare
@@ -434,12 +434,12 @@ class ComplementaryClassifier(KeptClassifier):
         question = _ask(samples, Belief.of(new.transition, totals + 0.5), checked_groups, stacklevel=4)
         _, device = dtype_and_device(self.dtype, self.device)
         if self.model is None and self.training is None:
-            blank.training = auto.training_for(samples.features.shape[1:], device)
+            blank.training = _auto.training_for(samples.features.shape[1:], device)
             new = blank._settled()
             new._check_settings(go_on=False)
-        if (weighted := int(np.count_nonzero(samples.weight))) < auto.MIN_SAMPLES:
+        if (weighted := int(np.count_nonzero(samples.weight))) < _auto.MIN_SAMPLES:
             few = f"{weighted} samples are too few to select by"
-            warnings.warn(f"{few}: {auto.LOSS} with popularity's Q is trained", LabelWarning, stacklevel=3)
+            warnings.warn(f"{few}: {_auto.LOSS} with popularity's Q is trained", LabelWarning, stacklevel=3)
             blank._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False, stream=stream, near=near)
             self._become(blank)
             return self
@@ -448,7 +448,7 @@ class ComplementaryClassifier(KeptClassifier):
         told = copy.copy(self)
         told.random_state = seed
         told.chosen_ = {
-            "loss": auto.LOSS,
+            "loss": _auto.LOSS,
             "training": new.training,
             **found.settings,
             **self._lengths(found.settings, len(samples.features), stream),
@@ -483,7 +483,7 @@ class ComplementaryClassifier(KeptClassifier):
         groups: IntArray | None,
         near: NDArray[Any] | None,
         stream: Stream | None,
-    ) -> tuple[auto.Selection, Scaling | None]:
+    ) -> tuple[_auto.Selection, Scaling | None]:
         """Return what is selected on samples, and the scaling of their features; ``new`` has the settings."""
         strong = usual(new.training)  # nothing, if it is plain
         n, budget = len(samples.features), None if self.budget is None else whole("budget", self.budget)
@@ -491,11 +491,11 @@ class ComplementaryClassifier(KeptClassifier):
         if stream is not None:
             epochs = None  # those are passes over all samples
         elif epochs is not None:
-            epochs = ceil(epochs * max(n / auto.MAX_SEARCHED, 1.0))  # of those that are searched with
+            epochs = ceil(epochs * max(n / _auto.MAX_SEARCHED, 1.0))  # of those that are searched with
         elif budget is None and strong:
-            epochs = max(strong["max_epochs"], ceil(auto.LINEAR_STEPS / max(n // self.batch_size, 1)))
+            epochs = max(strong["max_epochs"], ceil(_auto.LINEAR_STEPS / max(n // self.batch_size, 1)))
         dtype, device = dtype_and_device(self.dtype, self.device)
-        config = auto.SearchConfig(
+        config = _auto.SearchConfig(
             n_classes=len(samples.labels.classes),
             model=new.model if strong else self.model,
             lr=new.lr if strong else self.lr,
@@ -518,13 +518,13 @@ class ComplementaryClassifier(KeptClassifier):
         if self.standardize is not False and stream is None and family_of(config.model or "linear") in FOLDABLE:
             scaling = column_scaling(samples.features, always=self.standardize is True)
         x = to_tensor(standardized(samples.features, scaling), dtype, torch.device("cpu"))
-        pool = auto.Pool(x, samples.labels.values, samples.weight, groups, near)
-        return auto.choose(pool, config, print if self.verbose else LOG.info), scaling
+        pool = _auto.Pool(x, samples.labels.values, samples.weight, groups, near)
+        return _auto.choose(pool, config, print if self.verbose else LOG.info), scaling
 
     def _lengths(self, settings: dict[str, Any], n: int, stream: Stream | None) -> dict[str, float]:
         """Return epochs and warm-up of a training on all samples: as many steps as were selected on some of them."""
         epochs, warm_up = settings["max_epochs"], settings["warm_up"]
-        ratio = (n if stream is None else stream.n) / min(n, auto.MAX_SEARCHED)
+        ratio = (n if stream is None else stream.n) / min(n, _auto.MAX_SEARCHED)
         if ratio <= 1:
             return {"max_epochs": epochs, "warm_up": warm_up}
         passes = max(min(ceil(epochs / ratio), self.max_epochs or epochs), 1)
@@ -538,14 +538,14 @@ class ComplementaryClassifier(KeptClassifier):
 
     def _is_auto(self) -> bool:
         """Whether all that is not given is to be chosen."""
-        return isinstance(self.loss, str) and self.loss == auto.AUTO
+        return isinstance(self.loss, str) and self.loss == _auto.AUTO
 
     def _settled(self) -> Self:
         """A copy in which everything is settled that may be left open."""
         new, settings = copy.copy(self), dict(PAPER)
         if self._is_auto():
             settings |= {"lr": 2e-3, "transition": EARLY}
-            new.loss = auto.LOSS
+            new.loss = _auto.LOSS
             for name, value in getattr(self, "chosen_", {}).items():
                 setattr(new, name, value)
         else:
@@ -805,7 +805,7 @@ class ComplementaryClassifier(KeptClassifier):
         """
         check_is_fitted(self)
         if hasattr(self, "selection_"):
-            words = auto.in_words(
+            words = _auto.in_words(
                 self.selection_,
                 self.belief_,
                 getattr(self, "estimate_", None),
@@ -840,7 +840,7 @@ class ComplementaryClassifier(KeptClassifier):
         if callable(self.loss):
             return LossSpec.own(self.loss), {}
         if self._is_auto():
-            return LOSSES[auto.LOSS], {}
+            return LOSSES[_auto.LOSS], {}
         if not isinstance(self.loss, str | dict):
             raise InputTypeError("loss", "a name, a dict with a name, or a function", type(self.loss).__name__)
         name, options = named(self.loss, "loss")
@@ -877,9 +877,9 @@ class ComplementaryClassifier(KeptClassifier):
             expected = "False for a model other than 'linear' and 'mlp'"
             raise InputError("standardize", expected, True, "scale X before fit")
         spec, options = self._loss()
-        if whole("neighbors", self.neighbors) > 1 and spec.name != auto.LOSS:
+        if whole("neighbors", self.neighbors) > 1 and spec.name != _auto.LOSS:
             expected = f"1 for loss {spec.name!r}, which learns from each sample's own labels"
-            raise InputError("neighbors", expected, self.neighbors, f"take {auto.LOSS!r}")
+            raise InputError("neighbors", expected, self.neighbors, f"take {_auto.LOSS!r}")
         if self.target_prior is not None and spec.link != "softmax":
             expected = f"None for loss {spec.name!r}, which learns scores and no class probabilities"
             raise InputError("target_prior", expected, repr(self.target_prior), "take 'forward'")

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from wcll._fitting import called, check_features, check_labels, check_target_prior, to_tensor
 from wcll._validation import BoolArray, FloatArray, IntArray, finite_array
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_accuracy, label_free_confusion
 from wcll.evaluation.label_free import warn_of_contradiction
 from wcll.exceptions import InputError, LabelWarning
-from wcll.inputs import called, check_features, check_labels, check_target_prior, to_tensor
 from wcll.labels import Belief
 from wcll.labels.goodness_of_fit import asked_by_features, asked_by_predictions
 from wcll.models.base import Family, RunStack, alone, named, predict_logits

@@ -11,12 +11,12 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from wcll import __version__
+from wcll._fitting import seed_of
+from wcll._neighbors import Scaling
 from wcll._validation import FloatArray
 from wcll.fitted import FittedClassifier
-from wcll.inputs import seed_of
 from wcll.labels.weights import ClassWeights
 from wcll.models.base import outline_model
-from wcll.neighbors import Scaling
 from wcll.persistence import Saved, check_finite, open_model, plain_setting, write_model
 from wcll.training import dtype_and_device
 

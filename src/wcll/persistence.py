@@ -21,6 +21,7 @@ from torch import Tensor
 
 from wcll._files import check_file, replacing
 from wcll._memory import check_memory
+from wcll._neighbors import Scaling
 from wcll._validation import (
     FloatArray,
     choice,
@@ -36,7 +37,6 @@ from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import Belief, ClassWeights, EstimatedTransition
 from wcll.labels.encoding import class_names
 from wcll.losses.base import Link
-from wcll.neighbors import Scaling
 
 FORMAT = "wcll-model-1"
 DTYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "I32": torch.int32, "I16": torch.int16}

@@ -20,7 +20,7 @@ from typer.main import get_group
 
 from wcll.cli.app import COMMANDS, run
 from wcll.exceptions import InputError
-from wcll.export import Checked
+from wcll.onnx import Checked
 from wcll.running.run import run as train_now
 from wcll.suites import load_suite
 from wcll.theory.counterexample import Counterexample

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from own_files import QUICK, columns, digits, write_all, write_csv, write_export
-from wcll import auto
+from wcll import _auto
 from wcll.cli.app import run
 from wcll.owndata.folder import FILES, OwnModel
 from wcll.owndata.sources import Roles, read_samples
@@ -171,7 +171,7 @@ def test_several_labels_in_every_way(tmp_path, capsys):
 
 
 def test_what_is_being_chosen_is_told_from_time_to_time(files, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(auto, "QUIET", 0.0)
+    monkeypatch.setattr(_auto, "QUIET", 0.0)
     words = ["--loss", "auto", "--model", "linear", "--budget", "400", "--out", str(tmp_path / "m")]
     assert run(["train", str(files["train"]["npz"]), *words]) == 0
     said = capsys.readouterr().err

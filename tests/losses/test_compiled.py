@@ -15,7 +15,7 @@ from wcll.losses.forward import forward
 from wcll.losses.surrogates import log
 from wcll.losses.targets import Transition
 from wcll.losses.unbiased import free
-from wcll.testing.examples import example_logits
+from wcll.testing import example_logits
 
 K, N = 5, 12
 YBAR = torch.arange(N) % K

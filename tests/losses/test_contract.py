@@ -15,8 +15,8 @@ from wcll import functional
 from wcll.exceptions import InputError
 from wcll.losses import LOSSES, Context, LossModule, Targets
 from wcll.losses.targets import Transition
+from wcll.testing import example_logits as logits
 from wcll.testing import loss_checks
-from wcll.testing.examples import example_logits as logits
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 K, N = 5, 12

@@ -16,8 +16,8 @@ from wcll.labels.weights import eq13
 from wcll.losses import Targets
 from wcll.losses.base import BASES, partial_risks
 from wcll.losses.targets import prepare
-from wcll.testing.examples import example_logits as logits
-from wcll.testing.examples import example_transition as random_transition
+from wcll.testing import example_logits as logits
+from wcll.testing import example_transition as random_transition
 
 K, N = 6, 20
 SHARES = [0.1, 0.2, 0.1, 0.3, 0.2, 0.1]

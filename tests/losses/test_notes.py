@@ -13,7 +13,7 @@ from wcll.exceptions import InputError
 from wcll.labels import make_complementary, observed_marginal
 from wcll.losses.base import partial_risks
 from wcll.losses.targets import prepare
-from wcll.testing.examples import example_labels, example_logits
+from wcll.testing import example_labels, example_logits
 
 K, N = 10, 2000
 EXACT = {"rtol": 1e-10, "atol": 1e-10}

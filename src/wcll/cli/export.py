@@ -12,7 +12,7 @@ from wcll.cli.messages import show
 from wcll.cli.output import ForceOption
 from wcll.cli.own_options import DATA, ModelArgument
 from wcll.exceptions import InputError
-from wcll.export import OPSET, OPSETS, TOLERANCE, check_extra
+from wcll.onnx import OPSET, OPSETS, TOLERANCE, check_extra
 from wcll.owndata.examples import made_up
 from wcll.owndata.exporting import to_onnx
 from wcll.owndata.folder import OwnModel

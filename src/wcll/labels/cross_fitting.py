@@ -189,7 +189,7 @@ def cross_fitted(
     rounds: int = ROUNDS,
     steps: int = 20,
 ) -> ModelTransition:
-    """What :func:`wcll.annotators.transition_with_model` says, with models that ``predict`` trains."""
+    """What :func:`wcll.transition_estimation.transition_with_model` says, with models that ``predict`` trains."""
     weight = _mean_one(sample_weight, len(mask))
     if (largest := int(mask.sum(axis=1).max())) > MOST_ORDERED and mask.mean() > MOST_NAMED:
         return _popularity(mask, largest, weight)

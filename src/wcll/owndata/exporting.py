@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wcll.export import OPSET, TEXTS, TOLERANCE, Before, Checked, Feeds, before_images, image_feeds, write_onnx
+from wcll.onnx import OPSET, TEXTS, TOLERANCE, Before, Checked, Feeds, before_images, image_feeds, write_onnx
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.preprocessing import Features, Preprocessing
 

@@ -9,7 +9,7 @@ from math import ceil, nan
 import numpy as np
 import torch
 
-from wcll import auto
+from wcll import _auto
 from wcll.estimator import ComplementaryClassifier
 from wcll.exceptions import InputTypeError, LabelWarning
 from wcll.labels.families import EARLY
@@ -57,16 +57,16 @@ def choose_and_train(trial: Trial, view: View, device: torch.device) -> Recordin
 
 def stand_in(trial: Trial, view: View) -> Trial:
     """One training that takes about as long as all of those that are compared: to try, and to measure, what is slow."""
-    steps = auto.SEARCH_COST if trial.budget is None else min(trial.budget, auto.SEARCH_COST)
+    steps = _auto.SEARCH_COST if trial.budget is None else min(trial.budget, _auto.SEARCH_COST)
     epochs = max(ceil(steps / max(len(view.data.x) // trial.batch_size, 1)), 1)
     return replace(
-        trial, loss=auto.LOSS, lr=auto.LINEAR_LR, assume=EARLY, epochs=epochs, evaluate="checkpoints", budget=None
+        trial, loss=_auto.LOSS, lr=_auto.LINEAR_LR, assume=EARLY, epochs=epochs, evaluate="checkpoints", budget=None
     )
 
 
 def _weak(data: object) -> Weak:
     if not isinstance(data, Weak):
-        raise InputTypeError("data", f"complementary labels for loss {auto.AUTO!r}", type(data).__name__)
+        raise InputTypeError("data", f"complementary labels for loss {_auto.AUTO!r}", type(data).__name__)
     return data
 
 

@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from wcll.annotators import RATE, transition_with_model
 from wcll.estimator import ComplementaryClassifier
 from wcll.exceptions import InputTypeError
 from wcll.labels import to_mask, transition_from_repeated
@@ -18,6 +17,7 @@ from wcll.labels.families import EstimatedTransition
 from wcll.models import MODELS, Family
 from wcll.running.containers import View, Weak
 from wcll.suites.trial import Trial
+from wcll.transition_estimation import RATE, transition_with_model
 
 #: Estimates of the data that are in use: runs that share data share what is costly.
 _MADE: WeakKeyDictionary[Weak, dict[object, EstimatedTransition]] = WeakKeyDictionary()

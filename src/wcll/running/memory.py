@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from wcll._auto import STACKED
 from wcll._memory import SHARE, free_memory, in_words
-from wcll.auto import STACKED
 from wcll.exceptions import InputError
 from wcll.models import check_size
 from wcll.running.containers import View

@@ -12,12 +12,12 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from wcll import ComplementaryClassifier
-from wcll.annotators import transition_with_model
 from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import make_complementary, noisy_transition, uniform_transition
 from wcll.labels.cross_fitting import ModelTransition, Round, cross_fitted, transition_from_predictions
 from wcll.labels.encoding import to_mask
 from wcll.labels.families import FAMILIES
+from wcll.transition_estimation import transition_with_model
 
 K = 4
 Q = np.array([[0.02, 0.7, 0.18, 0.1], [0.1, 0.02, 0.7, 0.18], [0.18, 0.1, 0.02, 0.7], [0.7, 0.18, 0.1, 0.02]])

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
+from wcll._fitting import check_labels
 from wcll._validation import FloatArray, IntArray, sample_weights, whole
 from wcll.estimator import ComplementaryClassifier
 from wcll.exceptions import InputError, InputTypeError, LabelWarning
-from wcll.inputs import check_labels
 from wcll.labels.cross_fitting import FEW_EPOCHS, ROUNDS, WARM_UP, ModelTransition, cross_fitted
 from wcll.labels.encoding import to_mask
 from wcll.losses import LOSSES

@@ -14,7 +14,7 @@ from torch import nn
 
 from wcll import ComplementaryClassifier
 from wcll.exceptions import InputError, MissingExtraError
-from wcll.export import OPSETS, to_onnx
+from wcll.onnx import OPSETS, to_onnx
 
 RNG = np.random.default_rng(0)
 N = 40

@@ -28,10 +28,10 @@ from torch import Tensor, nn
 
 from wcll import __version__
 from wcll._files import check_target, replacing
+from wcll._fitting import check_features
 from wcll._validation import as_array, extra, positive, whole
 from wcll.exceptions import InputError, InputTypeError
 from wcll.fitted import FittedClassifier
-from wcll.inputs import check_features
 from wcll.models.base import Family, alone
 
 OPSET = 20  #: of ONNX; onnxruntime 1.18 and newer run it

@@ -21,6 +21,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.model_selection import GroupKFold, KFold
 from torch import Tensor
 
+from wcll._neighbors import N_NEIGHBORS, components, label_shares, nearest_neighbors
 from wcll._random import stream
 from wcll._validation import BoolArray, FloatArray, IntArray
 from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_confusion
@@ -35,7 +36,6 @@ from wcll.losses import LOSSES, Context, Targets
 from wcll.losses.base import AUTO as AUTO
 from wcll.losses.base import LIKELIHOOD
 from wcll.models.base import Family, ModelChoice, family_of
-from wcll.neighbors import N_NEIGHBORS, components, label_shares, nearest_neighbors
 from wcll.training import Engine, Recipe, RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.distributed import ranks
 from wcll.training.recipe import PLAIN
