@@ -101,7 +101,7 @@ def simulate(
 def counterexample(
     draws: Annotated[
         int, typer.Option(help="Draws of N samples, with the seeds from 0.", min=1, max=10**4)
-    ] = orthogonal.DRAWS,
+    ] = orthogonal.COUNTEREXAMPLE_DRAWS,
     out: Annotated[Path | None, typer.Option(help="Also write everything to this .json file.")] = None,
     force: ForceOption = False,
 ) -> None:

@@ -10,7 +10,7 @@ from wcll.report.figures import share_panel, transition_panel
 from wcll.report.label_sections import sections
 from wcll.report.render import render
 
-MOST_CLASSES = 30  #: beyond, bars and matrices are too small to read
+MOST_DRAWN_CLASSES = 30  #: beyond, bars and matrices are too small to read
 
 
 def label_page(health: LabelHealth, source: str, made: Sequence[tuple[str, str]]) -> str:
@@ -35,7 +35,7 @@ def _without_names(health: LabelHealth) -> LabelHealth:
 
 def _panels(health: LabelHealth) -> list[tuple[str, str, str]]:
     """Figures with their titles and captions."""
-    if len(health.classes) > MOST_CLASSES:
+    if len(health.classes) > MOST_DRAWN_CLASSES:
         return []
     names, shares = health.classes, health.shares.value
     limit = "The dashed line is the most that uniform labels allow; classes beyond it are marked."

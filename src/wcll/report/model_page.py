@@ -10,7 +10,7 @@ from wcll import __version__
 from wcll.estimator import ComplementaryClassifier
 from wcll.evaluation import LabelFreeConfusion
 from wcll.report.figures import share_panel, transition_panel
-from wcll.report.label_page import MOST_CLASSES
+from wcll.report.label_page import MOST_DRAWN_CLASSES
 from wcll.report.label_sections import MOST_ROWS, Section, percent
 from wcll.report.render import render
 
@@ -35,7 +35,7 @@ def model_page(model: ComplementaryClassifier) -> str:
 def label_panels(model: ComplementaryClassifier) -> list[tuple[str, str, str]]:
     """Figures with their titles and captions."""
     names, totals = [str(name) for name in model.classes_], model.label_totals_
-    if len(names) > MOST_CLASSES:
+    if len(names) > MOST_DRAWN_CLASSES:
         return []
     limit = "The dashed line is the most that uniform labels allow; classes beyond it are marked."
     shares = (totals / totals.sum()).tolist()

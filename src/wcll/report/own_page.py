@@ -15,7 +15,7 @@ from wcll.owndata.learning import Learnt
 from wcll.owndata.sources import Samples
 from wcll.report.demo_page import png
 from wcll.report.figures import line_panel, share_panel, transition_panel
-from wcll.report.label_page import MOST_CLASSES
+from wcll.report.label_page import MOST_DRAWN_CLASSES
 from wcll.report.label_sections import MOST_ROWS, Section, percent
 from wcll.report.model_page import chosen_section, label_panels, quality_section
 from wcll.report.render import render
@@ -49,7 +49,7 @@ def own_page(samples: Samples, learnt: Learnt, card: dict[str, Any]) -> str:
         title=f"Model of {card['data']['source']}",
         about=_about(learnt),
         panels=_panels(learnt, streamed=card["data"]["sampled"] is not None),
-        sections=list(_sections(learnt, card)),
+        sections=list(_own_sections(learnt, card)),
         made=made,
         examples=_thumbnails(samples, card),
     )
@@ -70,7 +70,7 @@ def _panels(learnt: Learnt, *, streamed: bool) -> list[Panel]:
     model = learnt.own.classifier
     names = [str(name) for name in model.classes_]
     panels: list[Panel] = []
-    if len(names) <= MOST_CLASSES:
+    if len(names) <= MOST_DRAWN_CLASSES:
         if (prior := getattr(model, "prior_", None)) is not None:
             caption = "As the model tells it of the training samples; the dashed line is an equal share."
             figure = share_panel("class balance", prior.tolist(), names, 1 / len(names), marked=False)
@@ -93,7 +93,7 @@ def _panels(learnt: Learnt, *, streamed: bool) -> list[Panel]:
     return panels
 
 
-def _sections(learnt: Learnt, card: dict[str, Any]) -> Iterator[Section]:
+def _own_sections(learnt: Learnt, card: dict[str, Any]) -> Iterator[Section]:
     model = learnt.own.classifier
     if card["alarms"]:
         yield Section("Alarms", tuple(card["alarms"]))

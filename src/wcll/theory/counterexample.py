@@ -57,7 +57,7 @@ from wcll._validation import FloatArray, IntArray
 from wcll.losses.weighted import wcll
 from wcll.theory.bounds import Problem, corrected_lemma, lemma1
 
-DRAWS = 20
+COUNTEREXAMPLE_DRAWS = 20
 
 
 @dataclass(frozen=True)
