@@ -30,8 +30,7 @@ import numpy as np
 from wcll.datasets import Dataset, load_dataset
 from wcll.paper.images import Growing
 from wcll.paper.result_files import write_part
-from wcll.report.cells import SIGNIFICANCE, holm, paired_p_value
-from wcll.report.tables import Table, build_table
+from wcll.report.result_tables import SIGNIFICANCE, Table, build_table, holm, paired_p_value
 from wcll.results import Store
 from wcll.suites import load_suite
 

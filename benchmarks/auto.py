@@ -60,7 +60,7 @@ import wcll
 from wcll import ComplementaryClassifier
 from wcll.datasets import load_dataset
 from wcll.paper.published import FORMULAS, METHODS, find
-from wcll.report.tables import build_table
+from wcll.report.result_tables import build_table
 from wcll.suites import Suite, load_suite
 from wcll.suites.trial import Trial
 

@@ -59,8 +59,7 @@ import wcll
 from wcll.datasets import load_dataset
 from wcll.labels.transition import normalised, transition_from_pi
 from wcll.losses import LOSSES, Targets
-from wcll.report.cells import SIGNIFICANCE, holm, paired_p_value
-from wcll.report.tables import build_table
+from wcll.report.result_tables import SIGNIFICANCE, build_table, holm, paired_p_value
 from wcll.running.task import loss_context
 from wcll.suites.suite import Axis, Suite, TableSpec
 from wcll.training import RunGroup, RunLoss, Training, dtype_and_device, make_engine, train

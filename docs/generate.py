@@ -32,21 +32,27 @@ from picture import picture
 from settings_page import settings_page
 
 from wcll.paper.beyond import beyond_figures, read_beyond, render_beyond
+from wcll.paper.bound_study import (
+    COUNTEREXAMPLE,
+    KIND_TITLES,
+    MEMBERS,
+    STARTS,
+    TRENDS,
+    Trend,
+    World,
+    literal_deviation,
+    read_bounds,
+)
 from wcll.paper.claims import judge_all
 from wcll.paper.page import count_verdicts, figure_files, headline, render_report
 from wcll.paper.part import Part
 from wcll.paper.published import RIVALS, show_name
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.paper.result_files import read_part
-from wcll.report.bound_results import COUNTEREXAMPLE, TRENDS, read_bounds
-from wcll.report.cells import Cell, compared
-from wcll.report.figures import loglog_figure
-from wcll.report.render import bold, render
+from wcll.report.render import bold, loglog_figure, render
+from wcll.report.result_tables import Cell, compared
 from wcll.suites import load_suite
-from wcll.theory import Problem, corrected_lemma, corrected_theorem, lemma1, norm_seen_later
-from wcll.theory.bounds import Bound
-from wcll.theory.counterexample import literal_deviation
-from wcll.theory.simulation import KIND_TITLES, MEMBERS, STARTS, Trend, World
+from wcll.theory import Bound, Problem, corrected_lemma, corrected_theorem, lemma1, norm_seen_later
 
 ROOT = Path(__file__).parents[1]
 

@@ -57,7 +57,7 @@ from wcll.labels.weights import class_weights, resample
 from wcll.losses import LOSSES
 from wcll.paper.named import NAMED, named_suite
 from wcll.paper.search import base_suite, search_trials
-from wcll.report.model_page import model_page
+from wcll.report.model_report import model_page
 from wcll.suites import Suite, Trial, load_suite, packaged_suites
 
 GOLDEN = Path(__file__).parent / "golden"

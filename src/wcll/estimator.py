@@ -801,7 +801,7 @@ class ComplementaryClassifier(KeptClassifier):
     def report(self) -> str:
         """Say what was trained or selected, why, how good it seems, and what that assumes of the labels.
 
-        :func:`wcll.report.model_page.model_page` makes a page of it, with all candidates and figures by class.
+        :func:`wcll.report.model_report.model_page` makes a page of it, with all candidates and figures by class.
         """
         check_is_fitted(self)
         if hasattr(self, "selection_"):

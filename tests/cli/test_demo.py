@@ -15,10 +15,8 @@ import torch
 from browser import look_at, needs_browser
 from small import finished, run_suite
 from wcll.cli.app import run
-from wcll.report.demo_page import NEXT, Example, demo_page
-from wcll.report.finding import finding
-from wcll.report.suite_page import suite_page
-from wcll.report.tables import build_table
+from wcll.report.result_tables import build_table, finding
+from wcll.report.suite_report import NEXT, Example, demo_page, suite_page
 from wcll.suites import load_suite
 
 PAPER = ["PC", "NN", "FREE", "LOG", "EXP", "L-W", "L-UW", "NCLL", "ML-CLL", "WCLL"]

@@ -18,7 +18,7 @@ from wcll.evaluation import label_free_confusion
 from wcll.labels import Belief, make_complementary, uniform_transition
 from wcll.labels.transition import TRANSITIONS, make_transition
 from wcll.losses import LOSSES
-from wcll.report.model_page import model_page
+from wcll.report.model_report import model_page
 
 QUESTION = "are these true labels?"
 NAMES = ["ash", "fir", "oak"]

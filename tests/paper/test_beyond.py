@@ -31,7 +31,7 @@ from wcll.paper.beyond import (
 from wcll.paper.images import IMAGES
 from wcll.paper.published import published
 from wcll.paper.result_files import read_part
-from wcll.report.cells import Cell
+from wcll.report.result_tables import Cell
 from wcll.suites import load_suite
 
 RESULTS = Path(__file__).parents[2] / "results"

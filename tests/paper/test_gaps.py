@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wcll.paper.gaps import gap, signs
-from wcll.report.cells import Cell
+from wcll.report.result_tables import Cell
 
 
 def test_trials_that_agree_do_not_make_a_small_test_set_larger():

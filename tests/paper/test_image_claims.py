@@ -16,7 +16,7 @@ from wcll.paper.page import all_panels, render_report
 from wcll.paper.part import Part
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
-from wcll.report.cells import Cell
+from wcll.report.result_tables import Cell
 from wcll.suites import load_suite
 
 CIFAR10, TINY, RARE = ON_IMAGES

@@ -36,8 +36,7 @@ from wcll.paper.reproduction import LATER, SUITES, TABLES, Reproduction, read_re
 from wcll.paper.result_files import keys_of, make_part, read_part, write_part
 from wcll.paper.search import CHOSEN
 from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
-from wcll.report.choose import choose
-from wcll.report.tables import build_table
+from wcll.report.result_tables import build_table, choose
 from wcll.running.task import make_task
 from wcll.suites import load_suite
 

@@ -17,9 +17,8 @@ import pytest
 
 from wcll.cli.app import run
 from wcll.exceptions import InputError
-from wcll.report.formats import to_csv
-from wcll.report.suite_page import suite_page
-from wcll.report.tables import build_table
+from wcll.report.result_tables import build_table, to_csv
+from wcll.report.suite_report import suite_page
 from wcll.results import Row, Store
 from wcll.results.exchange import export, read_rows
 from wcll.suites import load_suite

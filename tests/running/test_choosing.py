@@ -12,7 +12,7 @@ from small import SMALL, trial
 from wcll import ComplementaryClassifier
 from wcll.datasets import Split, load_dataset
 from wcll.exceptions import InputError, InputTypeError
-from wcll.report.tables import build_table, told_notes
+from wcll.report.result_tables import build_table, told_notes
 from wcll.results import Row, Store
 from wcll.results.border import check_names, check_row
 from wcll.running import choosing

@@ -20,8 +20,7 @@ from small import PATIENCE, SMALL, run_suite
 from wcll.cli.app import run as cli
 from wcll.losses import LOSSES, Context, LossSpec, Targets
 from wcll.models.base import predict_logits
-from wcll.report.formats import to_csv
-from wcll.report.tables import build_table
+from wcll.report.result_tables import build_table, to_csv
 from wcll.suites import load_suite, parse_suite
 from wcll.training import RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.augmentation import Standard

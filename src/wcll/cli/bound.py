@@ -19,11 +19,11 @@ from wcll.cli.output import ForceOption, console, grid, progress_bar, write_file
 from wcll.cli.suites import SEEDS
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
+from wcll.paper import bound_study
+from wcll.paper import bound_study as orthogonal
+from wcll.paper.bound_study import Case, own_case, suite_cases
 from wcll.results.provenance import provenance
 from wcll.suites import load_suite
-from wcll.theory import counterexample as orthogonal
-from wcll.theory import simulation
-from wcll.theory.cases import Case, own_case, suite_cases
 
 app = typer.Typer(help="The paper's bounds: every term, and what is measured beside them.", rich_markup_mode=None)
 
@@ -83,13 +83,13 @@ def simulate(
     force: ForceOption = False,
 ) -> None:
     """Measure deviations on a known distribution over three decades of N, and compare them with the bounds."""
-    wanted, trends = list(product(simulation.LABELS, simulation.KINDS)), []
+    wanted, trends = list(product(bound_study.LABELS, bound_study.KINDS)), []
     if out is not None:
         check_output(out, "--out", force=force)
     torch.set_num_threads(1)
     with progress_bar("measuring") as progress:
         for i, (labels, kind) in enumerate(wanted):
-            trends.append(simulation.simulate(labels, kind, draws=draws, seed=seed))
+            trends.append(bound_study.simulate(labels, kind, draws=draws, seed=seed))
             progress(i + 1, len(wanted))
     for trend in trends:
         _print_trend(trend)
@@ -152,7 +152,7 @@ def _print(case: Case, gap: float | None) -> None:
     screen.print()
 
 
-def _print_trend(trend: simulation.Trend) -> None:
+def _print_trend(trend: bound_study.Trend) -> None:
     heads = ("N", "measured", "as printed", "corrected", "corrected / measured", "holds", "as printed holds")
     rows = [
         (
@@ -163,7 +163,7 @@ def _print_trend(trend: simulation.Trend) -> None:
         for point in trend.points
     ]
     screen = console()
-    screen.print(f"{simulation.KIND_TITLES[trend.kind]}, {trend.labels} labels", style="bold")
+    screen.print(f"{bound_study.KIND_TITLES[trend.kind]}, {trend.labels} labels", style="bold")
     screen.print(grid(heads, rows, right=heads))
     interval = f"95 % interval {trend.slope_low:.3f} to {trend.slope_high:.3f}"
     screen.print(f"log-log slope {trend.slope:.3f} ({interval})\n")

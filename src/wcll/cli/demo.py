@@ -14,10 +14,8 @@ from wcll._files import check_output
 from wcll.cli.output import ForceOption, console, progress_bar, write_file
 from wcll.cli.suites import print_table
 from wcll.datasets import load_dataset
-from wcll.report.demo_page import Example, demo_page
-from wcll.report.finding import finding
-from wcll.report.formats import to_dict
-from wcll.report.tables import build_table
+from wcll.report.result_tables import build_table, finding, to_dict
+from wcll.report.suite_report import Example, demo_page
 from wcll.running.run import run
 from wcll.running.task import make_task
 from wcll.suites import Trial, load_suite

@@ -19,8 +19,7 @@ from wcll.exceptions import InputError
 from wcll.labels.diagnostics import health_of
 from wcll.owndata.annotation_tools import Label, read_export
 from wcll.owndata.importing import kept_labels, write_labels
-from wcll.report.label_page import label_page
-from wcll.report.label_sections import Section, sections
+from wcll.report.label_report import Section, label_page, sections
 
 app = typer.Typer(help="Complementary labels in a file: their health, and where they come from.", rich_markup_mode=None)
 

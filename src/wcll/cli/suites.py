@@ -17,10 +17,8 @@ from wcll.cli.data import DataOption
 from wcll.cli.messages import show, tell
 from wcll.cli.output import ForceOption, byte_size, console, duration, grid, progress_bar, time_span, write_file
 from wcll.cli.stopping import begun
-from wcll.report.cells import Cell
-from wcll.report.formats import caption, to_csv, to_latex, to_markdown
-from wcll.report.suite_page import suite_page
-from wcll.report.tables import Table, build_table
+from wcll.report.result_tables import Cell, Table, build_table, caption, to_csv, to_latex, to_markdown
+from wcll.report.suite_report import suite_page
 from wcll.results import Row, Store
 from wcll.results.store import STORE
 from wcll.running.pace import Pace

@@ -32,7 +32,7 @@ from wcll.owndata.sources import Reading, Roles, Samples, check_categories, chec
 from wcll.owndata.standing import Streaming
 from wcll.owndata.streaming import read_stream
 from wcll.owndata.unfinished import Unfinished
-from wcll.report.own_page import own_page
+from wcll.report.model_report import own_page
 from wcll.report.render import literal
 
 SEEDS = 2**31 - 1

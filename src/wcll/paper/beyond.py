@@ -14,10 +14,8 @@ import numpy as np
 from wcll.paper.part import BY_SHARES, Part
 from wcll.paper.published import Published, published, show_name
 from wcll.paper.result_files import command_today, read_part
-from wcll.report.cells import Cell
-from wcll.report.figures import curves_panel, sheet
-from wcll.report.render import render
-from wcll.report.tables import pick_all
+from wcll.report.render import curves_panel, render, sheet
+from wcll.report.result_tables import Cell, pick_all
 from wcll.suites import Trial, load_suite
 
 #: Suites in the order in which a GPU's time goes to them; the first three have every setting that the paper prints.

@@ -18,7 +18,7 @@ from wcll.paper.part import Part
 from wcll.paper.published import METHODS, RIVALS, show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import UNTOLD, Answer, Judged, verdict_of
-from wcll.report.cells import Cell
+from wcll.report.result_tables import Cell
 
 CLASSES = {"recall_0": "normal", "recall_1": "benign", "recall_2": "cancer"}
 RARE = ("recall_1", "recall_2")

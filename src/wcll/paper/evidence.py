@@ -13,8 +13,8 @@ from scipy.special import fdtr, stdtrit
 
 from wcll.paper.part import Part
 from wcll.paper.published import Published, published, show_name
-from wcll.report.cells import SIGNIFICANCE, Cell, holm, paired_p_value
 from wcll.report.render import phrase
+from wcll.report.result_tables import SIGNIFICANCE, Cell, holm, paired_p_value
 
 PROTOCOLS = {"paper": "the paper's protocol", "fair": "the fair protocol"}
 

@@ -16,7 +16,7 @@ from wcll.paper.part import CLOSE, Part
 from wcll.paper.published import FORMULAS, Published, published
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.search import SIZES, Search
-from wcll.report.tables import Table
+from wcll.report.result_tables import Table
 
 FIRST_DIGITS = 980  #: images of digit 0 among MNIST's 10,000 test images
 TEST_IMAGES = 10_000

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from wcll._validation import FloatArray
-from wcll.report.cells import ROUNDING, SIGNIFICANCE, Cell, holm
+from wcll.report.result_tables import ROUNDING, SIGNIFICANCE, Cell, holm
 
 
 @dataclass(frozen=True)

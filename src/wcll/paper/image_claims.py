@@ -13,8 +13,7 @@ from wcll.paper.part import Part
 from wcll.paper.published import FORMULAS, RIVALS, show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import UNTOLD, Answer, Judged, verdict_of
-from wcll.report.cells import Cell
-from wcll.report.tables import Table
+from wcll.report.result_tables import Cell, Table
 
 #: Test images, and those of one class: accuracies have their sampling error however many trials there are.
 TEST_IMAGES = {"cifar10": (5000, 1000), "tiny-imagenet": (250, 50)}

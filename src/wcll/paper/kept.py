@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wcll._validation import FloatArray, choice, is_number
-from wcll.report.choose import lowest_score
+from wcll.report.result_tables import lowest_score
 from wcll.results import Row
 from wcll.suites import Suite
 
@@ -32,7 +32,7 @@ def fields_of(metrics: Sequence[str], curves: int = 1) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Kept:
-    """A run as tables see it (:class:`wcll.report.choose.Run`), looked at after three of its epochs."""
+    """A run as tables see it (:class:`wcll.report.result_tables.Run`), looked at after three of its epochs."""
 
     key: str
     diverged: bool

@@ -20,9 +20,8 @@ from wcll.paper.reproduction import LATER, TABLES, Reproduction
 from wcll.paper.result_files import command_today
 from wcll.paper.search import CHOSEN, GENERATORS, SIZES
 from wcll.paper.verdicts import AGREEMENT, DEPENDS, FAILS, HOLDS, UNTOLD, Claim
-from wcll.report.figures import curves_panel, sheet
-from wcll.report.render import render
-from wcll.report.tables import pick_all, told_notes
+from wcll.report.render import curves_panel, render, sheet
+from wcll.report.result_tables import pick_all, told_notes
 
 OVERFITTING = ("free", "nn", "wcll", "log")  #: rows of which accuracy is shown epoch by epoch
 SHADES = (2.0, 5.0, 10.0)  #: points of difference at which the colour changes

@@ -14,8 +14,7 @@ import numpy as np
 
 from wcll.paper.kept import Kept, metrics_of
 from wcll.paper.published import Published, find
-from wcll.report.cells import Cell
-from wcll.report.tables import Table, build_table
+from wcll.report.result_tables import Cell, Table, build_table
 from wcll.suites import Suite
 from wcll.suites.suite import TableSpec
 

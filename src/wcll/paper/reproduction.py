@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 from wcll.exceptions import InputError
+from wcll.paper.bound_study import BoundResults, read_bounds
 from wcll.paper.fitting import Fitting, fitting
 from wcll.paper.images import FACTORS, IMAGES
 from wcll.paper.named import NAMED, named_suite
@@ -17,8 +18,7 @@ from wcll.paper.published import FORMULAS, METHODS, Published, published
 from wcll.paper.result_files import read_part
 from wcll.paper.search import NAME, Search, read_search
 from wcll.paper.worlds import World
-from wcll.report.bound_results import BoundResults, read_bounds
-from wcll.report.cells import Cell
+from wcll.report.result_tables import Cell
 from wcll.suites import load_suite
 from wcll.suites.suite import TableSpec
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from wcll.paper.part import Part
-from wcll.report.cells import Cell
-from wcll.report.tables import Table
+from wcll.report.result_tables import Cell, Table
 from wcll.suites.suite import TableSpec
 
 RARE = "minority_recall"

@@ -100,9 +100,9 @@ def run(  # noqa: PLR0913 - one argument an option of the command
     -------
     dict of str to Row
         By key, in the suite's order. ``rows[trial.key]`` is the row of one of ``suite.all_trials()``;
-        :func:`wcll.report.tables.build_table` makes tables of them. Runs that are damaged in the store are not there;
-        ``say`` is told which, and how to remove them, so that they are trained again. Nor are those for which there
-        was no time.
+        :func:`wcll.report.result_tables.build_table` makes tables of them. Runs that are damaged in the store are not
+        there; ``say`` is told which, and how to remove them, so that they are trained again. Nor are those for which
+        there was no time.
 
     Examples
     --------

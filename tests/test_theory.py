@@ -20,21 +20,24 @@ from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
 from wcll.labels import imbalance_counts
-from wcll.report.figures import loglog_figure
+from wcll.paper import bound_study as sim
+from wcll.report.render import loglog_figure
 from wcll.running.task import make_task
 from wcll.suites import load_suite
 from wcll.theory import (
+    LOSS_KINDS,
     Problem,
     corrected_lemma,
     corrected_theorem,
+    cross_entropy_limit,
+    finite_class,
+    labels_needed,
     lemma1,
     linear_complexity,
     linear_complexity_of,
     mlp_complexity,
     theorem1,
 )
-from wcll.theory import simulation as sim
-from wcll.theory.bounds import LOSS_KINDS, cross_entropy_limit, finite_class, labels_needed
 
 ROOT = Path(wcll.__file__).parents[2]
 RESULTS = ROOT / "results" / "bounds.json"

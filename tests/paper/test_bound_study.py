@@ -13,8 +13,8 @@ import torch
 import wcll
 from wcll.cli.app import run
 from wcll.exceptions import InputError
+from wcll.paper.bound_study import Counterexample, OrthogonalWorld, literal_deviation, measure
 from wcll.theory import Problem, corrected_lemma, lemma1, linear_complexity_of, norm_seen_later, theorem1
-from wcll.theory.counterexample import Counterexample, OrthogonalWorld, literal_deviation, measure
 
 RESULTS = Path(wcll.__file__).parents[2] / "results" / "bounds-counterexample.json"
 SMALL = OrthogonalWorld(classes=4, n=30, norm=2.0, each=5)  # more samples than directions: many come again
@@ -184,7 +184,7 @@ def test_the_stored_counterexample():
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("wcll.theory.counterexample.OrthogonalWorld", lambda: OrthogonalWorld(n=500))
+    monkeypatch.setattr("wcll.paper.bound_study.OrthogonalWorld", lambda: OrthogonalWorld(n=500))
     out = tmp_path / "c.json"
     assert run(["bound", "counterexample", "--draws", "2", "--out", str(out)]) == 0
     shown = capsys.readouterr().out

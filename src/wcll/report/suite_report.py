@@ -1,9 +1,13 @@
-"""One self-contained page for a suite: its tables, curves, recalls, confusions, and how they were made."""
+"""HTML reports of a suite and of the demonstration."""
 
 from __future__ import annotations
 
+import struct
+import zlib
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -12,13 +16,8 @@ import numpy as np
 from wcll._validation import FloatArray
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
 from wcll.losses.base import AUTO
-from wcll.report.cells import Cell
-from wcll.report.choose import Picked
-from wcll.report.figures import bar_panel, confusion_panel, curve_group, curve_panel
-from wcll.report.finding import finding
-from wcll.report.formats import caption
-from wcll.report.render import render
-from wcll.report.tables import Picks, Table, build_table, in_parts, pick_all
+from wcll.report.render import bar_panel, confusion_panel, curve_group, curve_panel, render
+from wcll.report.result_tables import Cell, Picked, Picks, Table, build_table, caption, finding, in_parts, pick_all
 from wcll.results.row import Row
 from wcll.suites.suite import Suite
 
@@ -217,3 +216,45 @@ def _made(suite: Suite, rows: list[Row], seeds: Sequence[int], command: str) -> 
 
 def _plain(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+NEXT = """\
+from wcll import ComplementaryClassifier
+
+model = ComplementaryClassifier().fit(X, not_y)  # for every row of X, a class that it is not
+print(model.report())  # what was chosen, why, and how good it seems
+predicted = model.predict(X_new)"""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An image, as shares of ink, and the class that it was said not to be."""
+
+    ink: FloatArray  #: from 0 to 1, (height, width)
+    label: str
+
+    @property
+    def source(self) -> str:
+        """The image itself, as pages hold it: black on white."""
+        grey = np.rint(255 * (1 - self.ink.clip(0, 1))).astype(np.uint8)
+        return f"data:image/png;base64,{b64encode(png(grey)).decode()}"
+
+
+def demo_page(
+    suite: Suite, rows: Mapping[str, Row], seeds: Sequence[int], command: str, examples: Sequence[Example]
+) -> str:
+    """The page of a suite, with what newcomers need around it."""
+    return render("demo.html", **page_parts(suite, rows, seeds, command), examples=examples, next=NEXT)
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """A picture of bytes (height, width), from 0 for black to 255 for white, or (height, width, 3) in colour."""
+    height, width = pixels.shape[:2]
+    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
+    parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + parts

@@ -10,8 +10,7 @@ import pytest
 
 from browser import look_at, needs_browser
 from wcll.labels import label_health
-from wcll.report.label_page import label_page
-from wcll.report.label_sections import in_names, sections
+from wcll.report.label_report import in_names, label_page, sections
 
 HOSTILE = ["<script>alert(1)</script>", 'a "b" & c', "cow", "dog"]
 

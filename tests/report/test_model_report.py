@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 from browser import look_at, needs_browser
 from wcll import ComplementaryClassifier
 from wcll.labels import make_complementary
-from wcll.report.model_page import model_page
+from wcll.report.model_report import model_page
 
 
 @pytest.fixture(scope="module")

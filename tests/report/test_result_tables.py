@@ -19,12 +19,24 @@ from wcll.cli.output import Screen
 from wcll.cli.suites import print_table
 from wcll.evaluation.selection import select
 from wcll.exceptions import InputError
-from wcll.report.cells import Cell, compared, holm, paired_p_value
-from wcll.report.choose import choose
-from wcll.report.finding import finding
-from wcll.report.formats import latex_text, to_csv, to_dict, to_latex, to_markdown
-from wcll.report.suite_page import suite_page
-from wcll.report.tables import Line, Table, build_table, told_notes
+from wcll.report.result_tables import (
+    Cell,
+    Line,
+    Table,
+    build_table,
+    choose,
+    compared,
+    finding,
+    holm,
+    latex_text,
+    paired_p_value,
+    to_csv,
+    to_dict,
+    to_latex,
+    to_markdown,
+    told_notes,
+)
+from wcll.report.suite_report import suite_page
 from wcll.results import Row
 from wcll.suites import parse_suite
 

@@ -9,9 +9,8 @@ import pytest
 
 import wcll
 from wcll.exceptions import InputError
-from wcll.report.bound_results import COUNTEREXAMPLE, TRENDS, read_bounds
-from wcll.theory import simulation as sim
-from wcll.theory.counterexample import OrthogonalWorld, measure
+from wcll.paper import bound_study as sim
+from wcll.paper.bound_study import COUNTEREXAMPLE, TRENDS, OrthogonalWorld, measure, read_bounds
 
 STORED = Path(wcll.__file__).parents[2] / "results"
 
