@@ -8,14 +8,14 @@ import pytest
 
 from wcll.cli.app import run
 from wcll.paper import search
-from wcll.paper.named import NAMED, PROTOCOLS, named_suite
+from wcll.paper.named import N_PROTOCOLS, NAMED, named_suite
 from wcll.paper.result_files import read_part
 from wcll.paper.search import CHOSEN, GENERATORS
 
 
 def test_there_is_one_for_each_way_to_draw_labels():
     assert {one.generator for one in (CHOSEN, *NAMED.values())} == set(GENERATORS)
-    assert PROTOCOLS == len(GENERATORS) == 5
+    assert N_PROTOCOLS == len(GENERATORS) == 5
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,7 @@ def read_beyond(folder: Path) -> dict[str, Part]:
 
 def render_beyond(found: Mapping[str, Part], reproduced: Mapping[str, Part], annotators: Part | None = None) -> str:
     """The page as Markdown; ``annotators`` is what networks learn from labels that somebody really gave."""
-    settings = [_about(found[name], list(lines(found[name], reproduced))) for name in SETTINGS if name in found]
+    settings = [_about_beyond(found[name], list(lines(found[name], reproduced))) for name in SETTINGS if name in found]
     others = [auto_table(found[AUTO], found[SETTINGS[0]])] if AUTO in found else []
     others += [methods_table(found[METHODS], found[SETTINGS[0]], reproduced)] if METHODS in found else []
     others += [options_table(found[OPTIONS])] if OPTIONS in found else []
@@ -123,7 +123,7 @@ def beyond_figures(found: Mapping[str, Part]) -> dict[str, str]:
     return {FIGURE: sheet("Accuracy by epoch", panels, [OURS, LIMIT])} if panels else {}
 
 
-def _about(part: Part, found: list[Line]) -> dict[str, Any]:
+def _about_beyond(part: Part, found: list[Line]) -> dict[str, Any]:
     """A suite's settings as the page shows them."""
     tested = TESTED[str(part.suite.settings["dataset"])]
     level = fmean(line.ours.mean for line in found)

@@ -16,7 +16,7 @@ from statistics import fmean
 
 from wcll.paper.ddsm_claims import ON_DDSM
 from wcll.paper.evidence import (
-    PROTOCOLS,
+    PROTOCOL_NAMES,
     ahead_everywhere,
     change_between,
     leads,
@@ -27,7 +27,7 @@ from wcll.paper.evidence import (
 )
 from wcll.paper.fitting import MARGIN, Means, Question, noise_of_leads
 from wcll.paper.image_claims import ON_IMAGES
-from wcll.paper.named import PROTOCOLS as NAMED_PROTOCOLS
+from wcll.paper.named import N_PROTOCOLS as NAMED_PROTOCOLS
 from wcll.paper.published import FORMULAS, RIVALS, show_name
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.verdicts import CLAIMS as CLAIMS
@@ -81,7 +81,7 @@ def first_by(figures: Means, settings: slice = slice(None)) -> float:
 @claim_on_means("WCLL is the most accurate of the ten methods in every MNIST setting (tables 2, 3 and 4).")
 def _best(found: Reproduction) -> tuple[Question, str]:
     judged = {}
-    for (how, name), own in product(PROTOCOLS.items(), found.formulas):
+    for (how, name), own in product(PROTOCOL_NAMES.items(), found.formulas):
         settings = list(zip(*(means(found.main(how, method)) for method in (own, *RIVALS)), strict=True))
         first = [row[0] == max(row) for row in settings]
         judged[f"by {name} with {show_name(own)}"] = sum(first), max(max(row) - row[0] for row in settings)
@@ -94,7 +94,7 @@ def _best(found: Reproduction) -> tuple[Question, str]:
 def _helps(found: Reproduction) -> tuple[Question, str]:
     figures = {
         (how, metric, method): means(found.main(how, method, metric))
-        for how, metric, method in product(PROTOCOLS, ("accuracy", RARE), ("wcll", "free"))
+        for how, metric, method in product(PROTOCOL_NAMES, ("accuracy", RARE), ("wcll", "free"))
     }
     question = lead_question(found, lambda f: min(a - b for a, b in zip(f["wcll"], f["free"], strict=True)))
     return question, say("claims", "helps", figures)
@@ -205,7 +205,7 @@ def _eq12(found: Reproduction) -> Judged:
 def _assumption_free(found: Reproduction) -> Judged:
     bases = found.parts["bases"]
     places = list(product(bases.methods, bases.columns))
-    by_protocol = {how: {place: 100 * bases.cell(how, *place).mean for place in places} for how in PROTOCOLS}
+    by_protocol = {how: {place: 100 * bases.cell(how, *place).mean for place in places} for how in PROTOCOL_NAMES}
     answers = []
     for figures in by_protocol.values():
         own = figures["cross-entropy", "linear"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 
-from wcll.paper.evidence import PROTOCOLS, say
+from wcll.paper.evidence import PROTOCOL_NAMES, say
 from wcll.paper.gaps import gap, signs
 from wcll.paper.images import LEAST
 from wcll.paper.part import Part
@@ -21,7 +21,7 @@ from wcll.paper.verdicts import UNTOLD, Answer, Judged, verdict_of
 from wcll.report.result_tables import Cell
 
 CLASSES = {"recall_0": "normal", "recall_1": "benign", "recall_2": "cancer"}
-RARE = ("recall_1", "recall_2")
+RARE_RECALLS = ("recall_1", "recall_2")
 GUESSING = 1 / 3  #: of three classes
 
 
@@ -30,7 +30,7 @@ def best_in_all_classes(part: Part) -> Judged:
     if (few := _too_few(part)) is not None:
         return few
     answers, seen = [], []
-    for protocol, name in PROTOCOLS.items():
+    for protocol, name in PROTOCOL_NAMES.items():
         gaps = {
             (method, metric): gap(
                 _cell(part, protocol, "wcll", metric), _cell(part, protocol, method, metric), _n(part)
@@ -56,8 +56,8 @@ def baselines_fail(part: Part) -> Judged:
     if (few := _too_few(part)) is not None:
         return few
     answers, seen = [], []
-    for protocol, name in PROTOCOLS.items():
-        places = [(method, metric) for method in RIVALS for metric in RARE]
+    for protocol, name in PROTOCOL_NAMES.items():
+        places = [(method, metric) for method in RIVALS for metric in RARE_RECALLS]
         found = signs([gap(_cell(part, protocol, *place), GUESSING, _n(part)) for place in places])
         by_method = {method: found[2 * i : 2 * i + 2] for i, method in enumerate(RIVALS)}
         good = [method for method, both in by_method.items() if both == [1, 1]]
@@ -80,7 +80,7 @@ def margin(part: Part, metric: str) -> Judged:
     theirs = print_of["wcll"] - max(value for method, value in print_of.items() if method != "wcll")
     answers: list[Answer] = []
     seen = [f"The paper prints {100 * theirs:+.2f} points on {CLASSES[metric]}."]
-    for protocol, name in PROTOCOLS.items():
+    for protocol, name in PROTOCOL_NAMES.items():
         best = max(RIVALS, key=lambda method: _cell(part, protocol, method, metric).mean)
         ours = gap(_cell(part, protocol, "wcll", metric), _cell(part, protocol, best, metric), _n(part))
         low, high = ours.interval
@@ -95,7 +95,7 @@ def _too_few(part: Part) -> Judged | None:
         return UNTOLD, f"Can't be told yet: {', '.join(map(show_name, lacking))} was not run."
     trials = min(
         len(_cell(part, protocol, method, metric).values)
-        for protocol, method, metric in product(PROTOCOLS, METHODS, CLASSES)
+        for protocol, method, metric in product(PROTOCOL_NAMES, METHODS, CLASSES)
     )
     return None if trials >= LEAST else (UNTOLD, say("claims", "too_few", part.trials > 0, trials, LEAST, None, 0))
 

@@ -16,7 +16,7 @@ from wcll.paper.published import Published, published, show_name
 from wcll.report.render import phrase
 from wcll.report.result_tables import SIGNIFICANCE, Cell, holm, paired_p_value
 
-PROTOCOLS = {"paper": "the paper's protocol", "fair": "the fair protocol"}
+PROTOCOL_NAMES = {"paper": "the paper's protocol", "fair": "the fair protocol"}
 
 
 def means(cells: Sequence[Cell]) -> list[float]:
@@ -137,7 +137,7 @@ def all_of(words: Sequence[str]) -> str:
 
 #: What sentences are made with.
 WORDS = {
-    "protocols": PROTOCOLS,
+    "protocols": PROTOCOL_NAMES,
     "name": show_name,
     "percent": means,
     **{one.__name__: one for one in (all_of, fmean, in_words, log_slope, measured_range, printed_range, range_of)},

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import product
 from statistics import fmean
 
-from wcll.paper.evidence import PROTOCOLS, leads, means, say
+from wcll.paper.evidence import PROTOCOL_NAMES, leads, means, say
 from wcll.paper.part import CLOSE, Part
 from wcll.paper.published import FORMULAS, Published, published
 from wcll.paper.reproduction import Reproduction
@@ -98,7 +98,7 @@ def _rates(found: Reproduction) -> str:
 def _formulas(found: Reproduction) -> str:
     """Which of the two that may be meant does better, by either protocol: what the library calls WCLL follows."""
     rows = {}
-    for how, title in PROTOCOLS.items():
+    for how, title in PROTOCOL_NAMES.items():
         eq9, algorithm1 = (found.main(how, row) for row in FORMULAS)
         gaps = [a - b for a, b in zip(means(algorithm1), means(eq9), strict=True)]
         rows[title] = gaps, leads(list(zip(algorithm1, eq9, strict=True)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 
-from wcll.paper.evidence import PROTOCOLS, printed_settings, say
+from wcll.paper.evidence import PROTOCOL_NAMES, printed_settings, say
 from wcll.paper.gaps import gap, signs
 from wcll.paper.images import LEAST
 from wcll.paper.part import Part
@@ -28,7 +28,7 @@ def readings(part: Part) -> dict[str, Table]:
     """The ways to read its runs: at each rate the last epoch and the best by TEST, and the fair protocol."""
     last = {f"the last epoch at {lr:g}": table for lr, table in part.rates.items()}
     best = {f"the best epoch by TEST at {lr:g}": table for lr, table in part.best_rates.items()}
-    return {**last, **best, PROTOCOLS["fair"]: part.tables["fair"]}
+    return {**last, **best, PROTOCOL_NAMES["fair"]: part.tables["fair"]}
 
 
 def _first(dataset: str, found: Reproduction) -> Judged:
@@ -52,8 +52,8 @@ def _rare(found: Reproduction) -> Judged:
     panels = 0
     if (part := found.images.get("table2-cifar10")) is not None:
         panels = len(part.printed_columns)
-        for own, how in product(FORMULAS, PROTOCOLS):
-            pairs[own, PROTOCOLS[how]] = [
+        for own, how in product(FORMULAS, PROTOCOL_NAMES):
+            pairs[own, PROTOCOL_NAMES[how]] = [
                 (part.cell(how, own, column, "minority_recall"), part.cell(how, rival, column, "minority_recall"))
                 for column, rival in product(part.printed_columns, ("pc", "l-w", "nn"))
             ]

@@ -26,7 +26,7 @@ NAMED = {
     "protocol-less": Protocol("uniform labels, rare classes named less", 3000, "wcll eq9, observed pi", 5e-6, "last"),
     "protocol-more": Protocol("uniform labels, rare classes named more", 1500, "wcll eq9, declared pi", 5e-4, "last"),
 }
-PROTOCOLS = len(NAMED) + 1  #: how many there are with that of the tables, CHOSEN
+N_PROTOCOLS = len(NAMED) + 1  #: how many there are with that of the tables, CHOSEN
 assert CHOSEN.generator not in {protocol.generator for protocol in NAMED.values()}
 
 

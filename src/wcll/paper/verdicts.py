@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from wcll.paper.evidence import say
 from wcll.paper.fitting import Question
-from wcll.paper.named import PROTOCOLS
+from wcll.paper.named import N_PROTOCOLS
 from wcll.paper.reproduction import Reproduction
 from wcll.paper.worlds import World
 
@@ -102,7 +102,7 @@ def claim_on_worlds(statement: str) -> Callable[[OnWorld], None]:
             judged = {world.title: asked(world) for world in found.worlds}
             answers = {title: answer for title, (answer, _) in judged.items()}
             own = judged[found.worlds[0].title][1]
-            tail = say("claims", "over_worlds", answers, len(answers), PROTOCOLS, ENOUGH)
+            tail = say("claims", "over_worlds", answers, len(answers), N_PROTOCOLS, ENOUGH)
             return verdict_over_worlds(answers, len(answers)), f"{own} {tail}"
 
         CLAIMS[statement] = judge
