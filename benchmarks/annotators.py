@@ -28,8 +28,8 @@ from pathlib import Path
 import numpy as np
 
 from wcll.datasets import Dataset, load_dataset
-from wcll.paper.images import Growing
-from wcll.paper.result_files import write_part
+from wcll.paper.comparison import write_part
+from wcll.paper.protocols import Growing
 from wcll.report.result_tables import SIGNIFICANCE, Table, build_table, holm, paired_p_value
 from wcll.results import Store
 from wcll.suites import load_suite

@@ -59,7 +59,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import wcll
 from wcll import ComplementaryClassifier
 from wcll.datasets import load_dataset
-from wcll.paper.published import FORMULAS, METHODS, find
+from wcll.paper.comparison import FORMULAS, METHODS, find
 from wcll.report.result_tables import build_table
 from wcll.suites import Suite, load_suite
 from wcll.suites.trial import Trial

@@ -31,7 +31,6 @@ import method_pages
 from picture import picture
 from settings_page import settings_page
 
-from wcll.paper.beyond import beyond_figures, read_beyond, render_beyond
 from wcll.paper.bound_study import (
     COUNTEREXAMPLE,
     KIND_TITLES,
@@ -44,11 +43,17 @@ from wcll.paper.bound_study import (
     read_bounds,
 )
 from wcll.paper.claims import judge_all
-from wcll.paper.page import count_verdicts, figure_files, headline, render_report
-from wcll.paper.part import Part
-from wcll.paper.published import RIVALS, show_name
+from wcll.paper.comparison import RIVALS, Part, read_part, show_name
+from wcll.paper.page import (
+    beyond_figures,
+    count_verdicts,
+    figure_files,
+    headline,
+    read_beyond,
+    render_beyond,
+    render_report,
+)
 from wcll.paper.reproduction import Reproduction, read_reproduction
-from wcll.paper.result_files import read_part
 from wcll.report.render import bold, loglog_figure, render
 from wcll.report.result_tables import Cell, compared
 from wcll.suites import load_suite

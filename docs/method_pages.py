@@ -27,7 +27,7 @@ from tables import table
 from wcll.cli.methods import COLUMNS, cell, method_rows
 from wcll.labels.transition import uniform_transition
 from wcll.losses import LOSSES, Context, LossSpec
-from wcll.paper.published import show_name
+from wcll.paper.comparison import show_name
 from wcll.paper.reproduction import MAIN, Reproduction, read_reproduction
 from wcll.report.render import literal
 

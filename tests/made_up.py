@@ -8,11 +8,9 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from wcll.paper.kept import METRICS, Kept
-from wcll.paper.named import NAMED, named_suite
-from wcll.paper.part import Part
+from wcll.paper.comparison import METRICS, Kept, Part
+from wcll.paper.protocols import NAMED, Protocol, Search, base_suite, named_suite, printed_mean, variants
 from wcll.paper.reproduction import SUITES, Reproduction
-from wcll.paper.search import Protocol, Search, base_suite, printed_mean, variants
 from wcll.suites import Suite, load_suite
 
 EPOCHS, TRIALS = 100, 5

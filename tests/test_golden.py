@@ -55,8 +55,7 @@ from wcll.labels.sampling import make_complementary
 from wcll.labels.transition import make_transition, select_by_marginal, shifted_transition
 from wcll.labels.weights import class_weights, resample
 from wcll.losses import LOSSES
-from wcll.paper.named import NAMED, named_suite
-from wcll.paper.search import base_suite, search_trials
+from wcll.paper.protocols import NAMED, base_suite, named_suite, search_trials
 from wcll.report.model_report import model_page
 from wcll.suites import Suite, Trial, load_suite, packaged_suites
 

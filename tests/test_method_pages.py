@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from wcll.losses import LOSSES, Context
+from wcll.paper.comparison import read_part
 from wcll.paper.reproduction import Reproduction
-from wcll.paper.result_files import read_part
 from wcll.suites import load_suite
 
 ROOT = Path(__file__).parents[1]

@@ -9,10 +9,9 @@ import pytest
 
 from made_up import Figures, everything, noisy, printed
 from wcll.paper.bound_study import Slope
-from wcll.paper.ddsm_claims import ON_DDSM
-from wcll.paper.fitting import MARGIN, fitting, noise_of_leads
-from wcll.paper.image_claims import ON_IMAGES
-from wcll.paper.verdicts import CLAIMS, DEPENDS, FAILS, HOLDS, UNTOLD, verdict_of, verdict_over_worlds
+from wcll.paper.claims import ON_DDSM, ON_IMAGES
+from wcll.paper.protocols import MARGIN, fitting, noise_of_leads
+from wcll.paper.reproduction import CLAIMS, DEPENDS, FAILS, HOLDS, UNTOLD, verdict_of, verdict_over_worlds
 
 
 def judged(found, words):

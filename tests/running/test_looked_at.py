@@ -17,7 +17,7 @@ from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.evaluation import checkpoints
 from wcll.exceptions import InputError
-from wcll.paper.kept import Kept, keep
+from wcll.paper.comparison import Kept, keep
 from wcll.results import Store
 from wcll.running import estimate
 from wcll.running.checkpoint import Checkpoints

@@ -34,15 +34,11 @@ from wcll.datasets import DATASETS
 from wcll.datasets.folders import data_folders
 from wcll.evaluation import METRICS
 from wcll.exceptions import InputError
-from wcll.paper import search
-from wcll.paper.beyond import BEYOND
-from wcll.paper.images import FACTORS, IMAGES, Growing, Stage, stages
-from wcll.paper.named import NAMED, named_suite
-from wcll.paper.page import figure_files, render_report
-from wcll.paper.part import Part, mean_absolute
-from wcll.paper.published import show_name
+from wcll.paper import protocols
+from wcll.paper.comparison import Part, keys_of, make_part, mean_absolute, show_name, write_part
+from wcll.paper.page import BEYOND, figure_files, render_report
+from wcll.paper.protocols import FACTORS, IMAGES, NAMED, Growing, Stage, named_suite, stages
 from wcll.paper.reproduction import read_reproduction
-from wcll.paper.result_files import keys_of, make_part, write_part
 from wcll.results import Row, Store
 from wcll.running.pace import Pace, now
 from wcll.running.request import MOST_WORKERS, RunRequest
@@ -197,16 +193,16 @@ def _run_protocols(asked: Asked, work: RunRequest) -> None:
 
 def _run_search(asked: Asked, work: RunRequest) -> None:
     """Train what is missing of the search, print what fits best, and write its result file."""
-    (base,) = asked.suites(search.base_suite())
-    rows = _all_rows(base.title, search.search_trials(base, base.trials), work)
+    (base,) = asked.suites(protocols.base_suite())
+    rows = _all_rows(base.title, protocols.search_trials(base, base.trials), work)
     if not rows:
         return
-    found = search.measure(base, base.trials, rows)
-    for fit in found.ranked[: search.MOST]:
+    found = protocols.measure(base, base.trials, rows)
+    for fit in found.ranked[: protocols.MOST]:
         one = fit.protocol
         console().print(f"{fit.distance:5.1f}  {one.loss}; {one.generator}, {one.size}; {one.lr:g}, {one.epoch} epoch")
     if asked.folder is not None:
-        search.write_search(found, asked.command(search.NAME), asked.folder / f"{search.NAME}.json")
+        protocols.write_search(found, asked.command(protocols.NAME), asked.folder / f"{protocols.NAME}.json")
 
 
 #: What is run in other ways than the suites, and what it is.

@@ -1,51 +1,253 @@
-"""What the paper claims, and whether it holds in what we measured.
+"""The paper's claims, and whether they hold in what we measured: tables, images, mammograms.
 
-Claims on images are in :mod:`wcll.paper.image_claims` and :mod:`wcll.paper.ddsm_claims`.
-
-Each claim is a function that asks a question of figures; :mod:`wcll.paper.verdicts` asks it of every protocol that the
-printed numbers allow, or of every one that was run in full, and makes one verdict of the answers. Differences of
+Each claim is a function that asks a question of figures; :mod:`wcll.paper.reproduction` asks it of every protocol that
+the printed numbers allow, or of every one that was run in full, and makes one verdict of the answers. Differences of
 methods are tested over trials, whose runs share draws (paired t-test, Holm over all comparisons of a claim, 5 %). The
 words are those of ``templates/claims.txt``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from statistics import fmean
 
-from wcll.paper.ddsm_claims import ON_DDSM
-from wcll.paper.evidence import (
+from wcll.paper.comparison import FORMULAS, METHODS, RIVALS, Part, show_name
+from wcll.paper.protocols import LEAST, MARGIN, Means, Question, noise_of_leads
+from wcll.paper.protocols import N_PROTOCOLS as NAMED_PROTOCOLS
+from wcll.paper.reproduction import CLAIMS as CLAIMS
+from wcll.paper.reproduction import (
+    ENOUGH,
+    FAILS,
+    HOLDS,
     PROTOCOL_NAMES,
+    RARE,
+    UNTOLD,
+    Answer,
+    Claim,
+    Judged,
+    Reproduction,
+    World,
     ahead_everywhere,
     change_between,
+    claim,
+    claim_on_means,
+    claim_on_worlds,
+    gap,
     leads,
     means,
     pooled_spreads,
     printed_settings,
     say,
-)
-from wcll.paper.fitting import MARGIN, Means, Question, noise_of_leads
-from wcll.paper.image_claims import ON_IMAGES
-from wcll.paper.named import N_PROTOCOLS as NAMED_PROTOCOLS
-from wcll.paper.published import FORMULAS, RIVALS, show_name
-from wcll.paper.reproduction import Reproduction
-from wcll.paper.verdicts import CLAIMS as CLAIMS
-from wcll.paper.verdicts import (
-    ENOUGH,
-    FAILS,
-    HOLDS,
-    UNTOLD,
-    Answer,
-    Claim,
-    Judged,
-    claim,
-    claim_on_means,
-    claim_on_worlds,
+    signs,
     verdict_of,
     verdict_over_worlds,
 )
-from wcll.paper.worlds import RARE, World
+from wcll.report.result_tables import Cell, Table
+
+CLASSES = {"recall_0": "normal", "recall_1": "benign", "recall_2": "cancer"}
+RARE_RECALLS = ("recall_1", "recall_2")
+GUESSING = 1 / 3  #: of three classes
+
+
+def best_in_all_classes(part: Part) -> Judged:
+    """ "surpassing all baseline methods across all classes"."""
+    if (few := _too_few(part)) is not None:
+        return few
+    answers, seen = [], []
+    for protocol, name in PROTOCOL_NAMES.items():
+        gaps = {
+            (method, metric): gap(
+                _cell(part, protocol, "wcll", metric), _cell(part, protocol, method, metric), _n(part)
+            )
+            for metric in CLASSES
+            for method in RIVALS
+        }
+        found = dict(zip(gaps, signs(list(gaps.values())), strict=True))
+        answers.append(_all_above(list(found.values())))
+        counts = (f"{CLASSES[metric]} {_ahead(found, metric)} of {len(RIVALS)}" for metric in CLASSES)
+        seen.append(f"By {name} WCLL is significantly ahead of the baselines on {', '.join(counts)}.")
+    normals = {method: value for method in METHODS if (value := _printed_normals(part, method)) is not None}
+    own = normals.pop("wcll")
+    printed = (
+        f"By the paper's own table, as 3 total - benign - cancer, WCLL has {own:.1f} on normals and the others that "
+        f"print all three figures {min(normals.values()):.1f} to {max(normals.values()):.1f}: it is the lowest."
+    )
+    return verdict_of(answers), " ".join([*seen, *([printed] if own < min(normals.values()) else [])])
+
+
+def baselines_fail(part: Part) -> Judged:
+    """ "all baseline methods failed to improve accuracy on both classes": none beats guessing on benign and cancer."""
+    if (few := _too_few(part)) is not None:
+        return few
+    answers, seen = [], []
+    for protocol, name in PROTOCOL_NAMES.items():
+        places = [(method, metric) for method in RIVALS for metric in RARE_RECALLS]
+        found = signs([gap(_cell(part, protocol, *place), GUESSING, _n(part)) for place in places])
+        by_method = {method: found[2 * i : 2 * i + 2] for i, method in enumerate(RIVALS)}
+        good = [method for method, both in by_method.items() if both == [1, 1]]
+        failed = [method for method, both in by_method.items() if -1 in both]
+        answers.append(False if good else True if len(failed) == len(RIVALS) else None)
+        above = f"; above it on both: {', '.join(map(show_name, good))}" if good else ""
+        of = f"{len(failed)} of {len(RIVALS)} baselines"
+        seen.append(f"By {name} {of} are significantly below guessing on benign or cancer{above}.")
+    return verdict_of(answers), " ".join(seen)
+
+
+def margin(part: Part, metric: str) -> Judged:
+    """The printed margin of WCLL over the best baseline on one class: +43.08 on benign, +0.77 on cancer.
+
+    It holds where ours is surely above 0 and the printed one is within its interval, and not where that is outside.
+    """
+    if (few := _too_few(part)) is not None:
+        return few
+    print_of = {method: one.mean / 100 for (method, _), one in part.all_printed[metric].items()}
+    theirs = print_of["wcll"] - max(value for method, value in print_of.items() if method != "wcll")
+    answers: list[Answer] = []
+    seen = [f"The paper prints {100 * theirs:+.2f} points on {CLASSES[metric]}."]
+    for protocol, name in PROTOCOL_NAMES.items():
+        best = max(RIVALS, key=lambda method: _cell(part, protocol, method, metric).mean)
+        ours = gap(_cell(part, protocol, "wcll", metric), _cell(part, protocol, best, metric), _n(part))
+        low, high = ours.interval
+        answers.append(False if not low <= theirs <= high else True if low > 0 else None)
+        seen.append(f"By {name} it is {ours.text()} over {show_name(best)}.")
+    return verdict_of(answers), " ".join(seen)
+
+
+def _too_few(part: Part) -> Judged | None:
+    """What is said where nothing can be."""
+    if lacking := [method for method in METHODS if method not in part.methods]:
+        return UNTOLD, f"Can't be told yet: {', '.join(map(show_name, lacking))} was not run."
+    trials = min(
+        len(_cell(part, protocol, method, metric).values)
+        for protocol, method, metric in product(PROTOCOL_NAMES, METHODS, CLASSES)
+    )
+    return None if trials >= LEAST else (UNTOLD, say("claims", "too_few", part.trials > 0, trials, LEAST, None, 0))
+
+
+def _all_above(found: Sequence[int]) -> Answer:
+    return False if -1 in found else None if 0 in found else True
+
+
+def _ahead(found: dict[tuple[str, str], int], metric: str) -> int:
+    """Of how many rivals WCLL is ahead on a class."""
+    return sum(sign == 1 for (_, of), sign in found.items() if of == metric)
+
+
+def _cell(part: Part, protocol: str, method: str, metric: str) -> Cell:
+    return part.cell(protocol, method, part.columns[0], metric)
+
+
+def _n(part: Part) -> int:
+    """Test images of a class, in a trial."""
+    return int(part.suite.settings["test_per_class"])
+
+
+def _printed_normals(part: Part, method: str) -> float | None:
+    """What the paper's table implies for normals, where it prints all three figures: its classes are of equal size."""
+    found = [printed.get((method, part.columns[0])) for printed in part.all_printed.values()]
+    total, benign, cancer = (None if one is None else one.mean for one in found)
+    return None if total is None or benign is None or cancer is None else 3 * total - benign - cancer
+
+
+def _of_table7(judge: Callable[[Part], Judged]) -> Callable[[Reproduction], Judged]:
+    """The same of all that was found, in which table 7 may be missing."""
+
+    def judged(found: Reproduction) -> Judged:
+        part = found.images.get("table7")
+        return judge(part) if part is not None else (UNTOLD, say("claims", "too_few", False, 0, LEAST, None, 0))
+
+    return judged
+
+
+#: By statement, how it is judged.
+ON_DDSM: dict[str, Callable[[Reproduction], Judged]] = {
+    "On mammograms WCLL surpasses all baselines across all classes (results on table 7).": _of_table7(
+        best_in_all_classes
+    ),
+    "On mammograms all baselines fail on benign or cancer: none is above guessing on both.": _of_table7(baselines_fail),
+    "WCLL is 43.08 points ahead of the best baseline on benign mammograms.": _of_table7(
+        partial(margin, metric="recall_1")
+    ),
+    "WCLL is 0.77 points ahead of the best baseline on mammograms of cancer.": _of_table7(
+        partial(margin, metric="recall_2")
+    ),
+}
+
+#: Test images, and those of one class: accuracies have their sampling error however many trials there are.
+TEST_IMAGES = {"cifar10": (5000, 1000), "tiny-imagenet": (250, 50)}
+
+
+def sure_leads(pairs: Sequence[tuple[Cell, Cell]], images: int) -> list[int]:
+    """Of each pair whether the first is surely above (1) or below (-1) the second, or neither (0)."""
+    return signs([gap(first, second, images) for first, second in pairs])
+
+
+def readings(part: Part) -> dict[str, Table]:
+    """The ways to read its runs: at each rate the last epoch and the best by TEST, and the fair protocol."""
+    last = {f"the last epoch at {lr:g}": table for lr, table in part.rates.items()}
+    best = {f"the best epoch by TEST at {lr:g}": table for lr, table in part.best_rates.items()}
+    return {**last, **best, PROTOCOL_NAMES["fair"]: part.tables["fair"]}
+
+
+def _first(dataset: str, found: Reproduction) -> Judged:
+    """Whether WCLL is ahead of all nine rivals in every setting that the paper prints of a data set."""
+    parts = [part for part in found.images.values() if part.suite.settings["dataset"] == dataset and part.printed]
+    columns = printed_settings(dataset, (2, 3, 4))
+    best = sum(max(column, key=lambda one: one.mean).method == "wcll" for column in columns)
+    pairs: dict[tuple[str, str], list[tuple[Cell, Cell]]] = {}
+    for part, own in product(parts, FORMULAS):
+        for how, table in readings(part).items():
+            pairs.setdefault((own, how), []).extend(
+                (table.cell(own, column, "accuracy"), table.cell(rival, column, "accuracy"))
+                for column, rival in product(part.printed_columns, RIVALS)
+            )
+    return _judged(pairs, TEST_IMAGES[dataset][0], len(columns) * len(RIVALS), best, len(columns))
+
+
+def _rare(found: Reproduction) -> Judged:
+    """Whether WCLL is ahead on the imbalanced class in the panels of CIFAR-10, at the last epoch and the fair one."""
+    pairs: dict[tuple[str, str], list[tuple[Cell, Cell]]] = {}
+    panels = 0
+    if (part := found.images.get("table2-cifar10")) is not None:
+        panels = len(part.printed_columns)
+        for own, how in product(FORMULAS, PROTOCOL_NAMES):
+            pairs[own, PROTOCOL_NAMES[how]] = [
+                (part.cell(how, own, column, "minority_recall"), part.cell(how, rival, column, "minority_recall"))
+                for column, rival in product(part.printed_columns, ("pc", "l-w", "nn"))
+            ]
+    return _judged(pairs, TEST_IMAGES["cifar10"][1], 3 * panels, None, panels)
+
+
+def _judged(
+    pairs: Mapping[tuple[str, str], Sequence[tuple[Cell, Cell]]],
+    images: int,
+    comparisons: int,
+    best: int | None,
+    columns: int,
+) -> Judged:
+    """One answer for each formula and way to read the runs: yes if it leads in all pairs, no if it is behind in one."""
+    trials = [min(len(cell.values) for pair in some for cell in pair) for some in pairs.values() if some]
+    complete = bool(trials) and all(len(some) == comparisons for some in pairs.values())
+    if not complete or min(trials) < LEAST:
+        fewest = min(trials, default=0) if complete else 0
+        begun = any(cell.values for some in pairs.values() for pair in some for cell in pair)
+        return UNTOLD, say("claims", "too_few", begun, fewest, LEAST, best, columns)
+    leads = {place: sure_leads(some, images) for place, some in pairs.items()}
+    answers: list[Answer] = [False if -1 in some else True if all(some) else None for some in leads.values()]
+    counts = {
+        f"{show_name(own)} by {how}": (some.count(1), some.count(-1), len(some)) for (own, how), some in leads.items()
+    }
+    return verdict_of(answers), say("claims", "on_images", counts, min(trials), images, best, columns)
+
+
+#: By statement, how it is judged.
+ON_IMAGES: dict[str, Callable[[Reproduction], Judged]] = {
+    "WCLL is ahead of all nine rivals in every CIFAR-10 setting (tables 2, 3 and 4).": partial(_first, "cifar10"),
+    "WCLL is ahead of all nine rivals in every Tiny-ImageNet setting (table 2).": partial(_first, "tiny-imagenet"),
+    "WCLL is ahead of PC, L-W and NN on the imbalanced class of CIFAR-10 (figure 3's other three panels).": _rare,
+}
 
 NOTICEABLE = 2.0  #: points: what is less is called the same
 LARGE = 10.0  #: points: what is more is called a large loss

@@ -25,17 +25,34 @@ from wcll.cli.paper import print_part
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
 from wcll.losses import LOSSES
-from wcll.paper import search as searching
+from wcll.paper import protocols as searching
 from wcll.paper.claims import judge_all
-from wcll.paper.findings import findings
-from wcll.paper.kept import Kept, keep
-from wcll.paper.page import headline, render_report
-from wcll.paper.part import mean_absolute
-from wcll.paper.published import METHODS, find, published, show_name
-from wcll.paper.reproduction import LATER, SUITES, TABLES, Reproduction, read_reproduction
-from wcll.paper.result_files import keys_of, make_part, read_part, write_part
-from wcll.paper.search import CHOSEN
-from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
+from wcll.paper.comparison import (
+    METHODS,
+    Kept,
+    find,
+    keep,
+    keys_of,
+    make_part,
+    mean_absolute,
+    published,
+    read_part,
+    show_name,
+    write_part,
+)
+from wcll.paper.page import findings, headline, render_report
+from wcll.paper.protocols import CHOSEN
+from wcll.paper.reproduction import (
+    DEPENDS,
+    FAILS,
+    HOLDS,
+    LATER,
+    SUITES,
+    TABLES,
+    UNTOLD,
+    Reproduction,
+    read_reproduction,
+)
 from wcll.report.result_tables import build_table, choose
 from wcll.running.task import make_task
 from wcll.suites import load_suite

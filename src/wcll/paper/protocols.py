@@ -1,4 +1,4 @@
-"""Which reading of the paper fits its numbers: generators, sizes, losses, rates and epochs, ranked by their distance.
+"""Protocols of the paper: the search for what it leaves open, which of them fit, and the order of its suites.
 
 The paper says neither how many images it uses, nor how its complementary labels are drawn, nor which of its formulas is
 trained, nor whether the last or the best epoch is shown. Each combination is run in every MNIST setting of tables 2, 3,
@@ -7,25 +7,30 @@ trained, nor whether the last or the best epoch is shown. Each combination is ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from statistics import fmean
-from typing import Any
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wcll._validation import is_number
 from wcll.exceptions import InputError
-from wcll.paper.part import CLOSE
-from wcll.paper.published import find
-from wcll.paper.result_files import (
+from wcll.paper.comparison import (
+    CLOSE,
+    Beside,
+    Part,
     check_version,
+    find,
+    grown,
     made_of,
     read_file,
     read_made,
+    read_part,
     reading,
     trials_of,
     version,
@@ -35,6 +40,79 @@ from wcll.results import Row
 from wcll.suites import Suite, Trial
 from wcll.suites.loading import load_base
 from wcll.suites.suite import Axis
+
+if TYPE_CHECKING:
+    from wcll.paper.reproduction import Reproduction
+
+
+LEAST = 3  #: trials of every cell below which there is no verdict
+FACTORS = "factors-cifar10"  #: what the paper leaves open
+IMAGES = ("table2-cifar10", "table3-cifar10", "table4-cifar10", "table2-tiny-imagenet", "table7")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Runs that come before all later ones: of each suite one trial of every cell with one combination of its grid."""
+
+    title: str
+    trials: Mapping[str, Sequence[Trial]]  #: by the name of the suite
+
+
+def stages(suites: Sequence[Suite]) -> Iterator[Stage]:
+    """Yield one trial of every cell at one learning rate, then at the next, before any cell gets a second trial.
+
+    All trials of settings with published numbers come before settings that the paper announces, but does not print.
+    """
+    for printed, seed in product((True, False), range(max((suite.trials for suite in suites), default=0))):
+        cells = {
+            suite.name: [suite.candidates(*cell, seed) for cell in product(_columns(suite, printed), suite.rows)]
+            for suite in suites
+            if seed < suite.trials
+        }
+        for i in range(max((len(runs) for some in cells.values() for runs in some), default=0)):
+            chosen = {name: [runs[i] for runs in some if i < len(runs)] for name, some in cells.items()}
+            rates = sorted({trial.lr for some in chosen.values() for trial in some if trial.lr is not None})
+            at = ", ".join(f"{lr:g}" for lr in rates)
+            yield Stage(f"Images, trial {seed + 1} at {at}{'' if printed else ', what is not printed'}", chosen)
+
+
+def _columns(suite: Suite, printed: bool) -> list[Axis]:
+    """The settings of which the paper prints something, or the others."""
+    known = Part(suite, 0, {}, {}).printed_columns
+    return [column for column in suite.columns if (column.title in known) is printed]
+
+
+class Growing:
+    """Results of suites that are run in many parts: what result files have is not run again, what is new is added."""
+
+    def __init__(self, suites: Sequence[Suite], folder: Path | None) -> None:
+        self.suites = suites
+        self.parts: dict[str, Part] = {}
+        for suite in suites:
+            if folder is not None and (path := folder / f"{suite.name}.json").exists():
+                self.parts[suite.name] = read_part(path, suite, partial=True)
+
+    def missing(self, stage: Stage, also: Collection[str] = ()) -> list[Trial]:
+        """Return the runs of a stage that some suite lacks, and those with the keys ``also``, each once."""
+        lacking = [
+            trial
+            for name, trials in stage.trials.items()
+            for trial in trials
+            if name not in self.parts or trial.key not in self.parts[name].runs or trial.key in also
+        ]
+        return list(dict.fromkeys(lacking))
+
+    def add(self, rows: Mapping[str, Row], command: str) -> list[Part]:
+        """Take in finished runs; returns the parts that have got some."""
+        found = []
+        for suite in self.suites:
+            known = self.parts.get(suite.name)
+            part = grown(known, suite, rows, command)
+            if part is not None and part is not known:
+                self.parts[suite.name] = part
+                found.append(part)
+        return found
+
 
 NAME = "search"
 EPOCHS = ("last", "best")  #: the best by TEST accuracy, as papers without a validation set may show it
@@ -277,3 +355,167 @@ def _places(base: Suite) -> Iterator[tuple[Protocol, str]]:
     for generator, size, suite in variants(base):
         for column, row, epoch, lr in product(suite.columns, suite.rows, EPOCHS, suite.grid["lr"]):
             yield Protocol(generator, size, row.title, lr, epoch), column.title
+
+
+MARGIN = 2.0  #: standard errors
+#: What the paper leaves open, as sentences call it.
+OPEN_POINTS = {
+    "generator": "how labels are drawn",
+    "size": "the number of images",
+    "loss": "the formula",
+    "lr": "the rate",
+    "epoch": "the epoch",
+}
+
+Means = Mapping[str, Sequence[float]]  #: accuracies in percent by method, in the settings of tables 2, 3 and 4
+Question = Callable[[Means], bool | None]  #: whether a claim holds, None if it is within noise
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The protocols that fit, by WCLL's numbers and by all, with the noise of both distances."""
+
+    search: Search
+    by_wcll: tuple[Protocol, ...]
+    by_all: tuple[Protocol, ...]
+    noise: tuple[float, float]
+
+    @property
+    def protocols(self) -> list[Protocol]:
+        """All of them, each once."""
+        return list(dict.fromkeys((*self.by_wcll, *self.by_all)))
+
+    @cached_property
+    def _means(self) -> dict[Protocol, Means]:
+        """The figures under every protocol that was run everywhere."""
+        columns = [column.title for column in main_columns(self.search.base)]
+        found: dict[Protocol, Means] = {}
+        for fit in self.search.whole:
+            one = fit.protocol
+            losses = {"wcll": one.loss, **{rival: rival for rival in self.search.rivals}}
+            found[one] = {
+                name: [self.search.figures[one.with_loss(loss), column] for column in columns]
+                for name, loss in losses.items()
+            }
+        return found
+
+    def ask(self, question: Question) -> Count:
+        """A claim, asked of every protocol that was run everywhere."""
+        answers = {protocol: question(means) for protocol, means in self._means.items()}
+        return Count({one: answers[one] for one in self.protocols}, list(answers.values()))
+
+
+@dataclass(frozen=True)
+class Count:
+    """The answers of the protocols that fit, and of all that were searched."""
+
+    fitting: Mapping[Protocol, bool | None]
+    searched: Sequence[bool | None]
+
+    @property
+    def holds(self) -> int:
+        """In how many that fit it holds."""
+        return sum(answer is True for answer in self.fitting.values())
+
+    @property
+    def fails(self) -> int:
+        """In how many that fit it does not."""
+        return sum(answer is False for answer in self.fitting.values())
+
+    @property
+    def holds_anywhere(self) -> int:
+        """In how many of all it holds."""
+        return sum(answer is True for answer in self.searched)
+
+    @cached_property
+    def deciding(self) -> tuple[str, dict[object, tuple[int, int]]]:
+        """The open point that tells best whether it holds: its name, and by value how often it does, of how many."""
+        told = {one: answer for one, answer in self.fitting.items() if answer is not None}
+        by_point: dict[str, dict[object, tuple[int, int]]] = {}
+        for field in fields(Protocol):
+            values = by_point.setdefault(field.name, {})
+            for one, answer in told.items():
+                held, of = values.get(getattr(one, field.name), (0, 0))
+                values[getattr(one, field.name)] = held + bool(answer), of + 1
+        mistakes = {
+            point: (sum(min(held, of - held) for held, of in values.values()), len(values))
+            for point, values in by_point.items()
+        }
+        best = min(mistakes, key=lambda point: mistakes[point])  # of equals the one with fewer values
+        return OPEN_POINTS[best], by_point[best]
+
+
+def fitting(found: Reproduction) -> Fitting | None:
+    """By the rule above; None without a search."""
+    search = found.search
+    if search is None:
+        return None
+    rivals = [one for method in search.rivals for one in found.main_beside(method)]
+    noise = (_seed_noise(found.wcll, search.trials), _seed_noise([*found.wcll, *rivals], search.trials))
+    whole = [fit.protocol for fit in search.whole]
+    by_wcll = _nearest({fit.protocol: fit.distance for fit in search.whole}, noise[0])
+    by_all = _nearest({protocol: search.distance_of_all(protocol) for protocol in whole}, noise[1])
+    return Fitting(search, by_wcll, by_all, noise)
+
+
+def _nearest(distances: Mapping[Protocol, float], noise: float) -> tuple[Protocol, ...]:
+    """Those within the margin of the smallest."""
+    limit = min(distances.values()) + MARGIN * noise
+    return tuple(one for one, distance in distances.items() if distance <= limit)
+
+
+def noise_of_leads(found: Reproduction, trials: int) -> float:
+    """The standard error of a difference of two methods' means over so many trials, in points: all cells pooled."""
+    squares = []
+    for method in found.search.rivals if found.search else ():
+        for own, rival in zip(found.main("paper", "wcll"), found.main("paper", method), strict=True):
+            apart = [100 * (own.values[seed] - rival.values[seed]) for seed in own.values if seed in rival.values]
+            squares += [stdev(apart) ** 2] if len(apart) > 1 else []
+    return math.sqrt(fmean(squares) / trials) if squares else math.inf
+
+
+def _seed_noise(some: Sequence[Beside], trials: int) -> float:
+    """The standard error over ``trials`` of the mean absolute difference from print; without spread, unknown."""
+    seeds = set.intersection(*(set(one.ours.values) for one in some))
+    signs = [math.copysign(1.0, one.difference) for one in some]
+    by_seed = [
+        fmean(sign * 100 * one.ours.values[seed] for sign, one in zip(signs, some, strict=True)) for seed in seeds
+    ]
+    return stdev(by_seed) / math.sqrt(trials) if len(by_seed) > 1 else math.inf
+
+
+#: By the name of their suites; the protocol of the tables has suites of its own.
+NAMED = {
+    "protocol-uniform": Protocol(
+        "uniform labels of imbalanced classes", 2000, "wcll algorithm1, declared pi", 5e-4, "last"
+    ),
+    "protocol-selector": Protocol(
+        "inverse-size labels of balanced classes", 2000, "wcll eq9, declared pi", 5e-4, "last"
+    ),
+    "protocol-less": Protocol("uniform labels, rare classes named less", 3000, "wcll eq9, observed pi", 5e-6, "last"),
+    "protocol-more": Protocol("uniform labels, rare classes named more", 1500, "wcll eq9, declared pi", 5e-4, "last"),
+}
+N_PROTOCOLS = len(NAMED) + 1  #: how many there are with that of the tables, CHOSEN
+assert CHOSEN.generator not in {protocol.generator for protocol in NAMED.values()}
+
+
+def named_suite(name: str) -> Suite:
+    """The settings of tables 2, 3 and 4 under a named protocol, at its rate; WCLL's rows by its formula."""
+    protocol, base = NAMED[name], load_base("_protocols")
+    formula = next(row for row in load_base("_search").rows if row.title == protocol.loss).settings
+    own = {**GENERATORS[protocol.generator], "n_majority": protocol.size, "lr": protocol.lr}
+    return replace(
+        base,
+        name=name,
+        title=f"{base.title}: {protocol.generator}, {protocol.size} images, {protocol.lr:g}",
+        settings={**base.settings, **own},
+        grid={},
+        columns=main_columns(base),
+        rows=tuple(_by_formula(row, formula) for row in base.rows),
+        tables=(replace(base.tables[0], at=()),),
+    )
+
+
+def _by_formula(row: Axis, formula: dict[str, object]) -> Axis:
+    """A row of WCLL trains the formula, with its pi; others are as they are."""
+    return Axis(row.title, {**row.settings, **formula}) if row.settings["loss"] == "wcll" else row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wcll.paper.gaps import gap, signs
+from wcll.paper.reproduction import gap, signs
 from wcll.report.result_tables import Cell
 
 

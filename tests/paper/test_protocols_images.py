@@ -17,10 +17,8 @@ from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.datasets.cifar import CIFAR10_FILES
 from wcll.exceptions import InputError
-from wcll.paper.images import FACTORS, IMAGES, Growing, stages
-from wcll.paper.part import Part
-from wcll.paper.published import METHODS, published
-from wcll.paper.result_files import grown, keys_of, make_part, read_part, write_part
+from wcll.paper.comparison import METHODS, Part, grown, keys_of, make_part, published, read_part, write_part
+from wcll.paper.protocols import FACTORS, IMAGES, Growing, stages
 from wcll.suites import load_suite
 
 DATASETS = ("cifar10", "tiny-imagenet", "ddsm")

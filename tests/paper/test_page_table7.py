@@ -11,9 +11,7 @@ import pytest
 from wcll.cli.app import run
 from wcll.cli.paper import ALONE
 from wcll.cli.paper import SUITES as COMMANDS
-from wcll.paper.kept import Kept, fields_of, metrics_of
-from wcll.paper.published import METHODS, published
-from wcll.paper.result_files import make_part, read_part
+from wcll.paper.comparison import METHODS, Kept, fields_of, make_part, metrics_of, published, read_part
 from wcll.suites import load_suite
 from wcll.suites.loading import load_base
 

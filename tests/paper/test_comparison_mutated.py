@@ -14,8 +14,8 @@ import pytest
 import wcll
 from wcll.cli.paper import print_part
 from wcll.exceptions import InputError
-from wcll.paper import search as searching
-from wcll.paper.result_files import read_file, read_part, write_lines
+from wcll.paper import protocols as searching
+from wcll.paper.comparison import read_file, read_part, write_lines
 from wcll.suites import load_suite
 
 STORED = Path(__file__).parent / "stored" / "table2.json"

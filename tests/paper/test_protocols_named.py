@@ -7,10 +7,9 @@ import dataclasses
 import pytest
 
 from wcll.cli.app import run
-from wcll.paper import search
-from wcll.paper.named import N_PROTOCOLS, NAMED, named_suite
-from wcll.paper.result_files import read_part
-from wcll.paper.search import CHOSEN, GENERATORS
+from wcll.paper import protocols
+from wcll.paper.comparison import read_part
+from wcll.paper.protocols import CHOSEN, GENERATORS, N_PROTOCOLS, NAMED, named_suite
 
 
 def test_there_is_one_for_each_way_to_draw_labels():
@@ -21,20 +20,22 @@ def test_there_is_one_for_each_way_to_draw_labels():
 @pytest.fixture(scope="module")
 def searched():
     """The keys of the search's first trials."""
-    return {trial.key for trial in search.search_trials(search.base_suite(), 1)}
+    return {trial.key for trial in protocols.search_trials(protocols.base_suite(), 1)}
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_its_runs_are_those_of_the_search_and_more(name, searched):
     """The same data, rate and formula: the search's trials are among them, so that a store has to train them once."""
     suite, protocol = named_suite(name), NAMED[name]
-    assert [column.title for column in suite.columns] == [c.title for c in search.main_columns(search.base_suite())]
+    assert [column.title for column in suite.columns] == [
+        c.title for c in protocols.main_columns(protocols.base_suite())
+    ]
     assert len(suite.columns) == 11
     for row in suite.rows:
         for column in suite.columns:
             (trial,) = suite.candidates(column, row, 0)
             assert (trial.lr, trial.n_majority, trial.validation) == (protocol.lr, protocol.size, 0)
-            if row.title in ("wcll", *search.base_suite().rows) or row.title in ("pc", "nn", "free", "log", "l-w"):
+            if row.title in ("wcll", *protocols.base_suite().rows) or row.title in ("pc", "nn", "free", "log", "l-w"):
                 assert trial.key in searched
             if trial.loss == "wcll":
                 reading = dict(trial.loss_options).get("reading", "algorithm1")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from wcll.paper.factors import LOOKS, factors_printed, nearest
-from wcll.paper.images import FACTORS
-from wcll.paper.kept import Kept, metrics_of
-from wcll.paper.part import Part
+from wcll.paper.comparison import Kept, Part, metrics_of
+from wcll.paper.page import LOOKS, factors_printed, nearest
+from wcll.paper.protocols import FACTORS
 from wcll.suites import load_suite
 
 SUITE = load_suite(FACTORS)

@@ -7,8 +7,8 @@ import numpy as np
 from wcll.labels import imbalance_counts, uniform_transition
 from wcll.labels.transition import complementary_prior
 from wcll.labels.weights import eq13
-from wcll.paper.findings import contradictions
-from wcll.paper.published import find
+from wcll.paper.comparison import find
+from wcll.paper.page import contradictions
 
 SIZES = imbalance_counts(n_majority=2000, n_classes=10, minority=[0], p=2)
 

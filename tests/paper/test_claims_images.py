@@ -9,13 +9,11 @@ from functools import cache
 import pytest
 
 from made_up import MADE, Figures, everything, kept, noise
-from wcll.paper.claims import judge_all
-from wcll.paper.image_claims import ON_IMAGES, TEST_IMAGES, sure_leads
-from wcll.paper.images import FACTORS, IMAGES
+from wcll.paper.claims import ON_IMAGES, TEST_IMAGES, judge_all, sure_leads
+from wcll.paper.comparison import Part
 from wcll.paper.page import all_panels, render_report
-from wcll.paper.part import Part
-from wcll.paper.reproduction import Reproduction
-from wcll.paper.verdicts import DEPENDS, FAILS, HOLDS, UNTOLD
+from wcll.paper.protocols import FACTORS, IMAGES
+from wcll.paper.reproduction import DEPENDS, FAILS, HOLDS, UNTOLD, Reproduction
 from wcll.report.result_tables import Cell
 from wcll.suites import load_suite
 

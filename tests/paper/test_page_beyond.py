@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from wcll.cli.app import run
-from wcll.paper.beyond import (
+from wcll.paper.comparison import published, read_part
+from wcll.paper.page import (
     AUTO,
     BEYOND,
     LIMIT,
@@ -28,9 +29,7 @@ from wcll.paper.beyond import (
     read_beyond,
     render_beyond,
 )
-from wcll.paper.images import IMAGES
-from wcll.paper.published import published
-from wcll.paper.result_files import read_part
+from wcll.paper.protocols import IMAGES
 from wcll.report.result_tables import Cell
 from wcll.suites import load_suite
 
