@@ -25,7 +25,7 @@ from wcll.paper.bound_study import Case, own_case, suite_cases
 from wcll.results.provenance import provenance
 from wcll.suites import load_suite
 
-app = typer.Typer(help="The paper's bounds: every term, and what is measured beside them.", rich_markup_mode=None)
+bound_app = typer.Typer(help="The paper's bounds: every term, and what is measured beside them.", rich_markup_mode=None)
 
 MOST = 10**12  #: labels that anybody may ask about
 NORM = "The largest norm of a class's weights (default: 1; for a suite, that of a trained model)."
@@ -34,7 +34,7 @@ SUITE = "Take classes, sizes and samples from the columns of a suite instead."
 BESIDE_SUITE = {"--suite", "--data", "--norm", "--delta", "--gap", "--json"}  #: a suite has the others itself
 
 
-@app.callback(invoke_without_command=True)
+@bound_app.callback(invoke_without_command=True)
 def bound(  # noqa: PLR0913 - one argument an option
     context: typer.Context,
     suite: Annotated[str | None, typer.Option(help=SUITE)] = None,
@@ -72,10 +72,10 @@ def bound(  # noqa: PLR0913 - one argument an option
         print(json.dumps([case.to_dict(gap) for case in cases], indent=2))
     else:
         for case in cases:
-            _print(case, gap)
+            _print_bound(case, gap)
 
 
-@app.command("simulate")
+@bound_app.command("simulate")
 def simulate(
     draws: Annotated[int, typer.Option(help="Draws of N samples, at each N.", min=2, max=10**9)] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the distribution and of all draws.", min=0, max=SEEDS)] = 0,
@@ -97,7 +97,7 @@ def simulate(
         _write(out, f"simulate --draws {draws} --seed {seed}", "trends", [trend.to_dict() for trend in trends])
 
 
-@app.command("counterexample")
+@bound_app.command("counterexample")
 def counterexample(
     draws: Annotated[
         int, typer.Option(help="Draws of N samples, with the seeds from 0.", min=1, max=10**4)
@@ -133,7 +133,7 @@ def _refuse(given: Sequence[str], expected: str, got: str) -> None:
         raise InputError(given[0], expected, got)
 
 
-def _print(case: Case, gap: float | None) -> None:
+def _print_bound(case: Case, gap: float | None) -> None:
     screen, first = console(), case.bounds[0]
     screen.print(case.title, style="bold")
     if case.note:

@@ -50,7 +50,7 @@ def evaluate(
     if as_json:
         print(json.dumps(found.to_dict(), indent=2))
         return
-    _print(found)
+    _print_evaluation(found)
 
 
 def _read(own: OwnModel, data: DataArgument, roles: Roles, skip_bad: bool, labels: Path | None) -> Samples:
@@ -70,7 +70,7 @@ def _read(own: OwnModel, data: DataArgument, roles: Roles, skip_bad: bool, label
     return read_samples(data, roles, reading)
 
 
-def _print(found: Evaluated) -> None:
+def _print_evaluation(found: Evaluated) -> None:
     screen = console()
     if found.complementary is not None:
         screen.print(str(found.complementary), soft_wrap=True)

@@ -60,7 +60,7 @@ def describe(
         print(json.dumps({"file": str(file), "wcll": __version__, **health.to_dict()}, indent=2))
         return
     for section in sections(health):
-        _print(section)
+        _print_section(section)
     if out is not None:
         console().print(f"page: {out}")
 
@@ -115,7 +115,7 @@ def _check(file: Path, out: Path | None, force: bool) -> None:
     check_output(out, "--out", file, force=force)
 
 
-def _print(section: Section) -> None:
+def _print_section(section: Section) -> None:
     screen = console()
     screen.print(section.title, style="bold")
     for line in section.lines:

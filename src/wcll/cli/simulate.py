@@ -57,7 +57,7 @@ def simulate(
     if as_json:
         print(json.dumps({"classes": classes.tolist(), **simulation.summary.to_dict()}, indent=2))
     else:
-        _print(simulation, out)
+        _print_simulation(simulation, out)
 
 
 def _classes(path: Path, column: str | None, n_labels: str) -> tuple[NDArray[Any], IntArray]:
@@ -100,7 +100,7 @@ def _write(path: Path, suffix: str, simulation: Simulation) -> None:
         text.writelines(map(csv_line, enumerate(cells)))
 
 
-def _print(simulation: Simulation, out: Path) -> None:
+def _print_simulation(simulation: Simulation, out: Path) -> None:
     summary, screen = simulation.summary, console()
     columns = {"labels": (summary.counts, 0), "share": (summary.marginal, 4)}
     if summary.prior:

@@ -55,7 +55,7 @@ MaxTime = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and how long it would take.")]
 
 
-def run(  # noqa: PLR0913 - one argument an option
+def run_suite(  # noqa: PLR0913 - one argument an option
     suite: SuiteName,
     store: StorePath = STORE,
     data: DataOption = None,

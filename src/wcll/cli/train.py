@@ -151,7 +151,7 @@ def _tell(learnt: Learnt, card: dict[str, Any], out: Path, as_json: bool) -> Non
     if as_json:
         print(json.dumps(card, indent=2))
     else:
-        _print(card, out)
+        _print_model(card, out)
 
 
 def _check_out(out: Path, force: bool, resume: bool, *inputs: Path | None) -> None:
@@ -232,7 +232,7 @@ def _write(out: Path, samples: Samples, learnt: Learnt, card: dict[str, Any]) ->
             (draft / name).write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def _print(card: dict[str, Any], out: Path) -> None:
+def _print_model(card: dict[str, Any], out: Path) -> None:
     screen = console()
     if "columns" in card["data"]:
         screen.print(f"{features_in_words(card['data'], SHOWN)}.", soft_wrap=True)
