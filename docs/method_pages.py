@@ -24,7 +24,7 @@ import torch
 from plots import Panel, figure
 from tables import table
 
-from wcll.cli.methods import COLUMNS, cell, method_rows
+from wcll.cli.experiments import COLUMNS, cell, method_rows
 from wcll.labels.transition import uniform_transition
 from wcll.losses import LOSSES, Context, LossSpec
 from wcll.paper.comparison import show_name

@@ -213,7 +213,7 @@ def test_the_installed_command_exits_with_2():
 #: A demo of a small suite that gets Control-C as soon as an epoch of it is trained.
 STOPPED = """
 import contextlib, os, signal, sys
-from wcll.cli import demo, main
+from wcll.cli import experiments as demo, main
 def under_way(done, total):
     if 0 < done < total:
         print("training", file=sys.stderr, flush=True)

@@ -139,15 +139,15 @@ def place(tmp_path, monkeypatch, request):
     Path("labels.csv").write_text("label,1.5\n" + "a,x\nb,y\nc,x\n" * 5)
     Path("export.jsonl").write_text('{"text": "a", "label": "b", "answer": "reject"}\n')
     tiny = load_suite("tiny.toml")
-    for module in ("demo", "paper"):
+    for module in ("experiments", "paper"):
         monkeypatch.setattr(f"wcll.cli.{module}.load_suite", lambda name: tiny)
     train = cache(lambda seeds: train_now(tiny, store=None, trials=seeds, device="cpu"))
-    monkeypatch.setattr("wcll.cli.demo.run", lambda suite, *, trials, **_: train(trials))
+    monkeypatch.setattr("wcll.cli.experiments.run", lambda suite, *, trials, **_: train(trials))
     monkeypatch.setattr("wcll.cli.paper.train_missing", lambda *_: {})
-    monkeypatch.setattr("wcll.cli.paper.search.search_trials", lambda *_: [])
-    monkeypatch.setattr("wcll.cli.bound.simulation.simulate", measured)
-    monkeypatch.setattr("wcll.cli.bound.orthogonal.measure", lambda world, seeds, progress: ORTHOGONAL)
-    monkeypatch.setattr("wcll.cli.export.to_onnx", lambda *_, **more: Checked(1, more["tolerance"]))
+    monkeypatch.setattr("wcll.cli.paper.protocols.search_trials", lambda *_: [])
+    monkeypatch.setattr("wcll.cli.paper.bound_study.simulate", measured)
+    monkeypatch.setattr("wcll.cli.paper.bound_study.measure", lambda world, seeds, progress: ORTHOGONAL)
+    monkeypatch.setattr("wcll.cli.models.to_onnx", lambda *_, **more: Checked(1, more["tolerance"]))
     monkeypatch.setattr("wcll.cli.data.download_dataset", refused)
     if request.param == "results":
         assert run(["run", "tiny.toml"]) == 0

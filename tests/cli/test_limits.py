@@ -39,7 +39,7 @@ def test_an_end_of_memory_is_one_line(error, monkeypatch, capsys):
     def failing():
         raise error
 
-    monkeypatch.setattr("wcll.cli.methods.method_rows", failing)
+    monkeypatch.setattr("wcll.cli.experiments.method_rows", failing)
     assert "memory" in one_line(["methods"], capsys)
 
 
@@ -47,7 +47,7 @@ def test_other_errors_are_not_called_an_end_of_memory(monkeypatch):
     def failing():
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr("wcll.cli.methods.method_rows", failing)
+    monkeypatch.setattr("wcll.cli.experiments.method_rows", failing)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         run(["methods"])
 

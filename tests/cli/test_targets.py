@@ -198,7 +198,7 @@ def test_a_page_that_nobody_named_replaces_its_own_kind_alone(words, place, caps
     suite = load_suite("demo")
     rows = (replace(suite.rows[0], settings={**suite.rows[0].settings, "budget": 300}), *suite.rows[1:])
     short = replace(suite, settings={**suite.settings, "epochs": 1}, rows=rows)
-    monkeypatch.setattr("wcll.cli.demo.load_suite", lambda name: short)
+    monkeypatch.setattr("wcll.cli.experiments.load_suite", lambda name: short)
     if words[0] == "paper" and not RESULTS.exists():
         pytest.skip("the result files are not beside the package")
     name = "wcll-demo.html" if words == ["demo"] else "wcll-paper.html"
@@ -300,15 +300,15 @@ def test_a_model_is_not_replaced_by_one_that_is_trained_on_its_files(place, caps
 
 
 def test_files_that_come_into_a_model_meanwhile_stay(place, monkeypatch):
-    from wcll.cli import train
+    from wcll.cli import models
 
-    plain = train.learn
+    plain = models.learn
 
     def slow(*given, **more):
         (place / "model" / "notes.txt").write_text("written while the next model was trained")
         return plain(*given, **more)
 
-    monkeypatch.setattr(train, "learn", slow)
+    monkeypatch.setattr(models, "learn", slow)
     assert run([*TRAIN, "model", "--force", "--seed", "1"]) == 0
     assert (place / "model" / "notes.txt").read_text() == "written while the next model was trained"
     assert [path.name for path in place.iterdir() if path.name.startswith(".")] == []

@@ -15,8 +15,8 @@ from scipy import stats
 
 from browser import look_at, needs_browser
 from small import SMALL
-from wcll.cli.output import Screen
-from wcll.cli.suites import print_table
+from wcll.cli.console import Screen
+from wcll.cli.experiments import print_table
 from wcll.evaluation.selection import select
 from wcll.exceptions import InputError
 from wcll.report.result_tables import (
@@ -301,7 +301,7 @@ def test_wide_tables_are_split_by_metric(table, most):
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_figure_is_wrapped_on_a_terminal(table, width, monkeypatch, capsys):
-    monkeypatch.setattr("wcll.cli.suites.console", lambda: Screen(width=width, highlight=False, markup=False))
+    monkeypatch.setattr("wcll.cli.experiments.console", lambda: Screen(width=width, highlight=False, markup=False))
     print_table(table)
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width

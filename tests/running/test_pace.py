@@ -12,9 +12,9 @@ import torch
 
 import wcll
 from small import SMALL, trial
+from wcll.cli import begin, begun
 from wcll.cli.app import run
-from wcll.cli.stopping import begin, begun
-from wcll.cli.suites import end_of
+from wcll.cli.experiments import end_of
 from wcll.exceptions import InputError
 from wcll.running import estimate, execute, pace
 from wcll.running.pace import Measured, Pace, Stopwatch
@@ -57,7 +57,7 @@ class Clock:
         monkeypatch.setattr(pace, "now", lambda: self.now)
         monkeypatch.setattr("wcll.running.run.now", lambda: self.now)
         monkeypatch.setattr("wcll.cli.paper.now", lambda: self.now)
-        monkeypatch.setattr("wcll.cli.suites.begun", lambda: self.now)
+        monkeypatch.setattr("wcll.cli.experiments.begun", lambda: self.now)
 
 
 def table(store):

@@ -19,7 +19,7 @@ import torch
 import wcll
 from small import LINEAR, MAIN, PATIENCE, SMALL, start, trial
 from wcll.cli.app import run as command
-from wcll.cli.output import _lines
+from wcll.cli.console import _lines
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
 from wcll.results import Store
@@ -90,7 +90,7 @@ def slow_steps(monkeypatch, seconds):
 
     monkeypatch.setattr(StackStep, "__call__", slow)
     monkeypatch.setattr("wcll.running.train.now", lambda: clock[0])
-    monkeypatch.setattr("wcll.cli.output.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("wcll.cli.console.time.perf_counter", lambda: clock[0])
     return clock
 
 

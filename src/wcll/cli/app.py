@@ -12,26 +12,25 @@ from typer.core import TyperCommand
 from typer.main import get_group
 
 from wcll import __version__
-from wcll.cli.messages import tell
-from wcll.cli.stopping import STOPPED, begin, stop_in_order
+from wcll.cli import STOPPED, begin, stop_in_order, tell
 from wcll.exceptions import InputError
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer has it under different names in its versions
 
 #: Every command: where it is, and what it does.
 COMMANDS = {
-    "demo": ("wcll.cli.demo:demo", "Compare the paper's methods on real digits, and write a report."),
-    "train": ("wcll.cli.train:train", "Learn a model from your own table, arrays or images."),
-    "predict": ("wcll.cli.predict:predict", "Predict classes with a model that train wrote."),
-    "evaluate": ("wcll.cli.evaluate:evaluate", "Say how good such a model is, without true labels or with them."),
-    "export": ("wcll.cli.export:export", "Write such a model to an ONNX file, checked against torch."),
-    "methods": ("wcll.cli.methods:methods", "List the losses: what each needs, and its paper."),
-    "simulate": ("wcll.cli.simulate:simulate", "Turn ordinary labels into complementary ones."),
+    "demo": ("wcll.cli.experiments:demo", "Compare the paper's methods on real digits, and write a report."),
+    "train": ("wcll.cli.models:train", "Learn a model from your own table, arrays or images."),
+    "predict": ("wcll.cli.models:predict", "Predict classes with a model that train wrote."),
+    "evaluate": ("wcll.cli.models:evaluate", "Say how good such a model is, without true labels or with them."),
+    "export": ("wcll.cli.models:export", "Write such a model to an ONNX file, checked against torch."),
+    "methods": ("wcll.cli.experiments:methods", "List the losses: what each needs, and its paper."),
+    "simulate": ("wcll.cli.labels:simulate", "Turn ordinary labels into complementary ones."),
     "labels": ("wcll.cli.labels:app", "Say what complementary labels in a file tell of themselves."),
-    "run": ("wcll.cli.suites:run", "Run what is missing of a suite, and print its tables."),
-    "report": ("wcll.cli.suites:report", "Make tables and figures from the results of a suite."),
+    "run": ("wcll.cli.experiments:run_suite", "Run what is missing of a suite, and print its tables."),
+    "report": ("wcll.cli.experiments:report", "Make tables and figures from the results of a suite."),
     "paper": ("wcll.cli.paper:app", "The paper's experiments: every published number beside ours."),
-    "bound": ("wcll.cli.bound:app", "The paper's bounds, and what is measured beside them."),
+    "bound": ("wcll.cli.paper:bound_app", "The paper's bounds, and what is measured beside them."),
     "results": ("wcll.cli.results:app", "List, filter, export, import and remove finished runs."),
     "data": ("wcll.cli.data:app", "List the data sets that are at hand, or download one."),
 }

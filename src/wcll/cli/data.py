@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wcll.cli.messages import show
-from wcll.cli.output import console, grid, progress_bar
+from wcll.cli import show
+from wcll.cli.console import console, grid, progress_bar
 from wcll.datasets import DATASETS, DatasetSpec
 from wcll.datasets.download import download_dataset
 from wcll.datasets.folders import check_folder, data_folders, download_folder

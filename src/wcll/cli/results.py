@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from wcll._files import check_target
-from wcll.cli.messages import tell
-from wcll.cli.output import ForceOption, byte_size, print_lines
+from wcll.cli import tell
+from wcll.cli.console import ForceOption, byte_size, print_lines
 from wcll.exceptions import InputError
 from wcll.results.exchange import ending, export, read_rows
 from wcll.results.packing import pack

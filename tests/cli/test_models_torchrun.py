@@ -18,7 +18,7 @@ from own_files import write_all
 from small import PATIENCE
 from wcll._files import STATE
 from wcll.cli.app import run
-from wcll.cli.torchrun import Company
+from wcll.cli.models import Company
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.unfinished import Unfinished
 
@@ -111,7 +111,7 @@ class Told:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_what_is_wrong_in_one_process_ends_all(number, capsys, monkeypatch):
-    monkeypatch.setattr("wcll.cli.torchrun.GRACE", 0.0)
+    monkeypatch.setattr("wcll.cli.models.GRACE", 0.0)
     monkeypatch.setattr(signal, "signal", lambda *given: None)
     from typer import Exit
 

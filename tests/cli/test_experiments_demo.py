@@ -62,7 +62,7 @@ def test_the_demo_is_a_function_of_its_seed(rows):
 
 
 def test_command_writes_the_page_and_prints_json(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("wcll.cli.demo.load_suite", shortened)
+    monkeypatch.setattr("wcll.cli.experiments.load_suite", shortened)
     out = tmp_path / "report.html"
     assert run(["demo", "--json", "--trials", "1", "--out", str(out)]) == 0
     captured = capsys.readouterr()

@@ -15,9 +15,9 @@ import pytest
 from rich.text import Text
 
 from small import SMALL, finished
+from wcll.cli import tell
 from wcll.cli.app import run
-from wcll.cli.messages import tell
-from wcll.cli.output import console, grid
+from wcll.cli.console import console, grid
 from wcll.results import Store
 from wcll.suites import parse_suite
 
@@ -152,7 +152,7 @@ def test_a_store_that_cannot_be_written_can_be_read(read_only, tmp_path, tmp_pat
     assert (out / "x.csv").read_text() == (STORED / "old.csv").read_text()
     refused = done.stderr.splitlines()[-1]
     assert done.stderr.count("wcll: error: ") == 1
-    assert refused.startswith("wcll: error: --store: expected a file that can be written")
+    assert refused.startswith("wcll: error: --store: expected a folder in which files can be locked")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old.sqlite", "old.toml"]
 
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wcll._files import replacing
-from wcll.cli.messages import tell, visible
+from wcll.cli import tell, visible
 from wcll.exceptions import InputError
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]

@@ -1,31 +1,36 @@
-"""``wcll run`` and ``wcll report``: the runs behind a table, and the table."""
+"""``wcll run``, ``report``, ``demo`` and ``methods``: suites of runs, their tables, and the losses."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.text import Text
 
 from wcll._files import check_output
 from wcll._validation import choice
+from wcll.cli import begun, show, tell
+from wcll.cli.console import ForceOption, byte_size, console, duration, grid, progress_bar, time_span, write_file
 from wcll.cli.data import DataOption
-from wcll.cli.messages import show, tell
-from wcll.cli.output import ForceOption, byte_size, console, duration, grid, progress_bar, time_span, write_file
-from wcll.cli.stopping import begun
-from wcll.report.result_tables import Cell, Table, build_table, caption, to_csv, to_latex, to_markdown
-from wcll.report.suite_report import suite_page
+from wcll.datasets import load_dataset
+from wcll.losses import LOSSES
+from wcll.report.result_tables import Cell, Table, build_table, caption, finding, to_csv, to_dict, to_latex, to_markdown
+from wcll.report.suite_report import Example, demo_page, suite_page
 from wcll.results import Row, Store
 from wcll.results.store import STORE
 from wcll.running.pace import Pace
 from wcll.running.plan import TOGETHER
 from wcll.running.request import MOST_WORKERS, RunRequest
-from wcll.running.run import Forecast, OutOfTimeError, forecast
+from wcll.running.run import Forecast, OutOfTimeError, forecast, run
 from wcll.running.run import train_missing as train_rows
+from wcll.running.task import make_task
 from wcll.suites import Suite, Trial, load_suite
 from wcll.suites.suite import MOST_RUNS
 
@@ -212,3 +217,93 @@ def _print_forecast(title: str, forecast: Forecast, store: Path) -> None:
     if cost := forecast.cost:
         memory = f"{cost.bytes / 2**20:.0f} MiB"
         show(f"about {duration(cost.seconds)} and {memory} on {cost.device} (a few steps measured now)")
+
+
+SUITE = "demo"
+PAGE = Path("wcll-demo.html")
+EXAMPLES = 12  #: training images that the page shows
+
+
+def demo(
+    trials: Annotated[int, typer.Option(help="Draws of data, labels and initial weights.", min=1, max=MOST_RUNS)] = 5,
+    out: Annotated[Path, typer.Option(help="The HTML report.")] = PAGE,
+    force: ForceOption = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
+) -> None:
+    """Compare the default and the paper's methods on real digits with two rare classes, and write a report."""
+    check_output(out, "--out", force=force, page_of="wcll demo" if out == PAGE else "")
+    suite, seeds, start = load_suite(SUITE), range(trials), time.perf_counter()
+    with progress_bar("training") as progress:
+        rows = run(suite, store=None, trials=seeds, device="cpu", progress=progress)
+    seconds = time.perf_counter() - start
+    examples = _examples(next(suite.all_trials([0])))
+    write_file(out, demo_page(suite, rows, seeds, f"wcll demo --trials {trials}", examples))
+    table = build_table(suite, suite.tables[0], rows, seeds)
+    if as_json:
+        made = {"seeds": list(seeds), **next(iter(rows.values())).provenance, "seconds": seconds}
+        print(json.dumps({"made": made, **to_dict(table)}, indent=2))
+        return
+    print_table(table)
+    if found := finding(suite, table):
+        console().print(found)
+    console().print(f"{seconds:.0f} s; report: {out}")
+
+
+def _examples(trial: Trial) -> list[Example]:
+    """A few training images of a trial, from its first to its last, with the labels that they have."""
+    dataset = load_dataset(trial.dataset)
+    train = make_task(trial, dataset).train
+    some = np.linspace(0, len(train.ybar) - 1, EXAMPLES).astype(int)
+    return [Example(train.x[i].numpy() / dataset.scale, dataset.classes[int(train.ybar[i])]) for i in some]
+
+
+COLUMNS = ("name", "needs", "uses", "several", "link", "equation", "paper")
+
+
+def method_rows() -> list[dict[str, Any]]:
+    """One row a registered loss, with everything the registry says of it."""
+    return [
+        {
+            "name": spec.name,
+            "title": spec.title,
+            "paper": spec.paper,
+            "equation": spec.equation,
+            "labels": spec.labels,
+            "needs": [name for name, required in spec.context.items() if required],
+            "uses": [name for name, required in spec.context.items() if not required],
+            "options": spec.options,
+            "several": spec.several,
+            "link": spec.link,
+            "table1": asdict(spec.table1) if spec.table1 else None,
+            "revision": spec.revision,
+        }
+        for spec in LOSSES.values()
+    ]
+
+
+def methods(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the registry as JSON.")] = False,
+) -> None:
+    """List the losses: what each needs, whether it takes several labels a sample, and its paper."""
+    rows = method_rows()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    else:
+        _print_table(rows)
+
+
+def cell(row: dict[str, Any], column: str) -> str:
+    """One entry of the table, as text."""
+    value = row[column]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value) or "-"
+    return str(value)
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    table = grid(COLUMNS, ([cell(row, column) for column in COLUMNS] for row in rows))
+    for column in table.columns:
+        column.no_wrap = column.header in ("name", "several", "link")
+    console().print(table)

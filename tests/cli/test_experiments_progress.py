@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from wcll.cli.output import _lines
+from wcll.cli.console import _lines
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that is set by hand."""
     now = [100.0]
-    monkeypatch.setattr("wcll.cli.output.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("wcll.cli.console.time.perf_counter", lambda: now[0])
     return now
 
 
