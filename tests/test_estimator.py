@@ -546,7 +546,7 @@ def test_score_estimates_accuracy_and_does_not_reward_the_worst_model():
     ybar = make_complementary(y, random_state=0)
     model = quick(max_epochs=5).fit(x[:5000], ybar[:5000])
     truth = accuracy_score(y[5000:], model.predict(x[5000:]))
-    estimate, error = label_free_accuracy(ybar[5000:], model._logits(x[5000:]).argmax(-1).numpy(), model.transition_)
+    estimate, error = label_free_accuracy(ybar[5000:], model._outputs(x[5000:]).argmax(-1).numpy(), model.transition_)
     assert model.score(x[5000:], ybar[5000:]) == pytest.approx(estimate)
     assert abs(estimate - truth) < 4 * error
     assert estimate > 0.8

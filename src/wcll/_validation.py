@@ -180,9 +180,9 @@ def transition_matrix(values: ArrayLike, n_classes: int | None = None, *, argume
     return stochastic
 
 
-def inverse_transition(values: ArrayLike, n_classes: int | None = None) -> FloatArray:
+def inverse_transition(values: ArrayLike) -> FloatArray:
     """The inverse of a transition matrix, or an error if it is singular."""
-    matrix = transition_matrix(values, n_classes)
+    matrix = transition_matrix(values)
     if np.linalg.cond(matrix) > 1e12:
         rank = f"rank {np.linalg.matrix_rank(matrix)} for {len(matrix)} classes"
         remedy = "use a loss that needs no inverse, such as 'forward'"

@@ -51,9 +51,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return check_features(self, X, reset=False)
 
-    def _logits(self, X: Any) -> torch.Tensor:
-        return self._outputs(self._features(X))
-
     def _outputs(self, features: NDArray[Any]) -> torch.Tensor:
         """The network's own, as it was trained."""
         dtype, device = dtype_and_device(self.fitted_["dtype"], self.device)
@@ -76,7 +73,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> torch.Tensor:
         """Outputs for the class shares that predictions are for; over the temperature, logarithms of probabilities."""
-        return self._shifted(self._logits(X))
+        return self._shifted(self._outputs(self._features(X)))
 
     def _shifted(self, logits: torch.Tensor) -> torch.Tensor:
         """Return outputs for the class shares that predictions are for."""

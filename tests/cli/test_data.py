@@ -304,7 +304,7 @@ def test_a_file_of_ones_own_is_not_overwritten(server, mnist, tmp_path, capsys):
 def test_killed_in_between_leaves_a_part(server, mnist, tmp_path):
     server.stall = threading.Event()
     code = (
-        "import sys; from pathlib import Path; from wcll.datasets import Download; "
+        "import sys; from pathlib import Path; from wcll.datasets.entries import Download; "
         "from wcll.datasets.download import fetch; fetch(Download(*sys.argv[1:3], (sys.argv[3],)), Path(sys.argv[4]))"
     )
     name, part = FILES[0], tmp_path / f"{FILES[0]}.part"

@@ -32,11 +32,7 @@ FUNCTIONS = {
     "label_free_reliability": lambda of, **n: evaluation.label_free_reliability(CHANCES, of(YBAR), Q, **n).accuracy,
     "complementary_table": lambda of, **n: evaluation.complementary_table(of(YBAR), of(Y), K, **n),
     "Confusion": lambda of, **n: evaluation.metrics.Confusion.of(of(Y), of(YBAR), K, **n).counts,
-    "label_counts": lambda of, **n: labels.counts.label_counts(of(SEVERAL), K, **n).value,
     "observed_marginal": lambda of, **n: labels.observed_marginal(of(YBAR), K, **n).standard_error,
-    "ordinary_prior": lambda of, **n: labels.counts.ordinary_prior(of(YBAR), Q, **n).value,
-    "recover_inverse_size": lambda of, **n: labels.counts.recover_inverse_size(of(YBAR), K, **n).pi.value,
-    "describe_labels": lambda of, **n: labels.counts.describe_labels(of(YBAR), K, transition=Q, **n).prior.value,
     "class_weights": lambda of, **n: labels.class_weights("wcll", of(YBAR), K, **n).values,
     "transition_from_pairs": lambda of, **n: labels.transition_from_pairs(of(Y), of(YBAR), K, **n).transition,
     "transition_from_repeated": lambda of, **n: (
@@ -69,11 +65,11 @@ def test_labels_are_drawn_by_name():
 
 
 def test_the_number_of_classes_is_told_once():
-    assert labels.counts.label_counts(named(YBAR), classes=NAMES).value.sum() == pytest.approx(300)
+    assert labels.observed_marginal(named(YBAR), classes=NAMES).value.sum() == pytest.approx(1)
     with pytest.raises(InputError, match="n_classes: expected the number of classes, or their names"):
-        labels.counts.label_counts(YBAR)
+        labels.observed_marginal(YBAR)
     with pytest.raises(InputError, match="classes: expected the names of 5 classes, got 4 names"):
-        labels.counts.label_counts(named(YBAR), 5, classes=NAMES)
+        labels.observed_marginal(named(YBAR), 5, classes=NAMES)
     with pytest.raises(InputError, match="classes: expected the names of 4 classes, got 3 names"):
         evaluation.label_free_accuracy(named(YBAR), named(Y), Q, classes=NAMES[:3])
     with pytest.raises(InputError, match="predicted: "):

@@ -80,9 +80,9 @@ def _text(value: Any) -> str:
     return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else visible(str(value))
 
 
-def write_file(path: Path, text: str, argument: str = "--out") -> None:
-    """A text to a file that ``argument`` names, whole or not at all."""
-    with replacing(path, argument) as draft:
+def write_file(path: Path, text: str) -> None:
+    """A text to the file that ``--out`` names, whole or not at all."""
+    with replacing(path, "--out") as draft:
         draft.write_text(text, encoding="utf-8")
 
 

@@ -289,7 +289,10 @@ def methods(
     if as_json:
         print(json.dumps(rows, indent=2))
     else:
-        _print_table(rows)
+        table = grid(COLUMNS, ([cell(row, column) for column in COLUMNS] for row in rows))
+        for column in table.columns:
+            column.no_wrap = column.header in ("name", "several", "link")
+        console().print(table)
 
 
 def cell(row: dict[str, Any], column: str) -> str:
@@ -300,10 +303,3 @@ def cell(row: dict[str, Any], column: str) -> str:
     if isinstance(value, list):
         return ", ".join(value) or "-"
     return str(value)
-
-
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    table = grid(COLUMNS, ([cell(row, column) for column in COLUMNS] for row in rows))
-    for column in table.columns:
-        column.no_wrap = column.header in ("name", "several", "link")
-    console().print(table)

@@ -353,12 +353,12 @@ def train(  # noqa: PLR0913  (a command's options)
     """Learn from complementary labels in your own data; without a true label, and without writing Python."""
     with company(device) as here:
         with here.agreeing():
+            matrix = None if transition is None or not transition.endswith(".npy") else Path(transition)
             if here.speaks:
-                matrix = None if transition is None or not transition.endswith(".npy") else Path(transition)
                 _check_out(out, force, resume, data, labels, matrix)
             pixels = None if size is None else _pixels(size)
             seconds = None if max_time is None else time_span("--max-time", max_time)
-            told = None if transition is None else _transition(transition)
+            told = transition if matrix is None else read_array(matrix)
             where = here.device or device
             settings = Settings(loss, model, told, lr, epochs, budget, seconds, seed, where, training, batch_size)
             check_settings(settings)
@@ -433,11 +433,6 @@ def _pixels(text: str) -> tuple[int, int]:
     if not (1 <= width <= SIDE and 1 <= height <= SIDE):
         raise InputError("--size", f"from 1 to {SIDE} pixels", repr(text))
     return width, height
-
-
-def _transition(text: str) -> Any:
-    """A family, or a matrix from a file."""
-    return read_array(Path(text)) if text.endswith(".npy") else text
 
 
 def _streaming(stream: bool, sample: int | None, buffer: int | None, seed: int) -> Streaming | None:

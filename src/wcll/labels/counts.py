@@ -65,19 +65,6 @@ def label_totals(labels: IntArray | BoolArray, n_classes: int, weight: FloatArra
     return totals
 
 
-def label_counts(
-    ybar: Any, n_classes: int | None = None, *, sample_weight: ArrayLike | None = None, classes: Classes = None
-) -> Estimate:
-    """How often each class is named; labels as for :func:`observed_marginal`. The counts sum to n.
-
-    >>> label_counts(["cat", "dog", "dog"], classes=["bird", "cat", "dog"]).value
-    array([0., 1., 2.])
-    """
-    marginal = observed_marginal(ybar, n_classes, sample_weight=sample_weight, classes=classes)
-    n = len(ybar)
-    return Estimate(n * marginal.value, n * marginal.standard_error)
-
-
 def observed_marginal(
     ybar: Any, n_classes: int | None = None, *, sample_weight: ArrayLike | None = None, classes: Classes = None
 ) -> Estimate:
@@ -92,9 +79,7 @@ def observed_marginal(
     return Estimate(value, _root_diagonal(covariance))
 
 
-def ordinary_prior(
-    ybar: Any, transition: ArrayLike, *, sample_weight: ArrayLike | None = None, classes: Classes = None
-) -> Estimate:
+def ordinary_prior(ybar: Any, transition: ArrayLike) -> Estimate:
     r"""The ordinary class shares under a known Q: solve :math:`\alpha^\top Q = \bar p` for :math:`\alpha`.
 
     Unbiased for one label a sample (for several, if they are uniform: sets drawn without replacement do not follow
@@ -102,13 +87,11 @@ def ordinary_prior(
     :math:`\alpha_k = 1 - (K-1)\bar p_k`, K - 1 times the error of the counts.
     """
     inverse = inverse_transition(transition)
-    value, covariance = _marginal_and_covariance(ybar, len(inverse), sample_weight, classes)
+    value, covariance = _marginal_and_covariance(ybar, len(inverse))
     return Estimate(value @ inverse, _root_diagonal(inverse.T @ covariance @ inverse))
 
 
-def recover_inverse_size(
-    ybar: Any, n_classes: int | None = None, *, sample_weight: ArrayLike | None = None, classes: Classes = None
-) -> InverseSizeRecovery:
+def recover_inverse_size(ybar: Any, n_classes: int) -> InverseSizeRecovery:
     r"""Class sizes, pi and Q from the labels alone, if they come from the inverse-size selector.
 
     The observed marginal of that selector is not Eq. 7's pi but
@@ -119,7 +102,7 @@ def recover_inverse_size(
     which is solved by iterating :math:`\pi \leftarrow \bar p / (S - t)`, normalised and damped. It holds for one label
     a sample; sets drawn without replacement spread more evenly. Standard errors by the delta method.
     """
-    marginal, covariance = _marginal_and_covariance(ybar, n_classes, sample_weight, classes)
+    marginal, covariance = _marginal_and_covariance(ybar, n_classes)
     pi = solve_pi(marginal)
     slope_pi = _jacobian(solve_pi, marginal)
     slope_prior = _jacobian(lambda shares: _prior_of(solve_pi(shares)), marginal)
@@ -154,27 +137,24 @@ class LabelSummary:
         }
 
 
-def describe_labels(
-    ybar: Any, n_classes: int | None = None, *, transition: ArrayLike | None = None, classes: Classes = None
-) -> LabelSummary:
+def describe_labels(ybar: Any, n_classes: int, *, transition: ArrayLike | None = None) -> LabelSummary:
     """Counts, marginal, the ordinary prior under ``transition`` (if given), and the inverse-size recovery.
 
-    Labels as for :func:`label_counts`.
+    Labels are class indices, lists of them, or a mask; of s labels of a sample each counts 1/s.
 
     >>> describe_labels([0, 0, 1, 2], 3).marginal.value
     array([0.5 , 0.25, 0.25])
     """
-    n_classes, ybar = class_count(n_classes, classes), indexed("ybar", ybar, classes)
-    counts = label_counts(ybar, n_classes)
+    marginal, n = observed_marginal(ybar, n_classes), len(ybar)
     recovered, problem = None, None
     try:
         recovered = recover_inverse_size(ybar, n_classes)
     except InputError as error:
         problem = str(error)
     return LabelSummary(
-        n=len(ybar),
-        counts=counts,
-        marginal=observed_marginal(ybar, n_classes),
+        n=n,
+        counts=Estimate(n * marginal.value, n * marginal.standard_error),
+        marginal=marginal,
         prior=None if transition is None else ordinary_prior(ybar, transition),
         inverse_size=recovered,
         inverse_size_problem=problem,
@@ -208,7 +188,7 @@ def _prior_of(pi: FloatArray) -> FloatArray:
 
 
 def _marginal_and_covariance(
-    ybar: Any, n_classes: int | None, sample_weight: ArrayLike | None, classes: Classes
+    ybar: Any, n_classes: int | None, sample_weight: ArrayLike | None = None, classes: Classes = None
 ) -> tuple[FloatArray, FloatArray]:
     """The weighted mean of the samples' label shares (1/s on each of s labels), and the covariance of that mean."""
     n_classes = matrix_size(class_count(n_classes, classes), least=1)  # of one class, the labels say what is wrong

@@ -37,7 +37,7 @@ def imbalance_counts(
         return _sizes(parts / float(p), n, n_majority)
 
 
-def long_tailed_counts(n: int | None = None, *, n_majority: int | None = None, n_classes: int, p: float) -> IntArray:
+def long_tailed_counts(*, n_majority: int, n_classes: int, p: float) -> IntArray:
     r"""Exponential profile: class k has a share proportional to :math:`p^{-k/(K-1)}`; the ends differ p times.
 
     >>> long_tailed_counts(n_majority=100, n_classes=3, p=100).tolist()
@@ -45,17 +45,17 @@ def long_tailed_counts(n: int | None = None, *, n_majority: int | None = None, n
     """
     steps = np.arange(matrix_size(n_classes)) / max(n_classes - 1, 1)
     with np.errstate(over="ignore"):
-        return _sizes(positive("p", p) ** -steps, n, n_majority)
+        return _sizes(positive("p", p) ** -steps, None, n_majority)
 
 
-def step_counts(n: int | None = None, *, n_majority: int | None = None, n_classes: int, p: float) -> IntArray:
+def step_counts(*, n_majority: int, n_classes: int, p: float) -> IntArray:
     """Step profile: the second half of the classes (the larger half, if odd) is p times smaller than the first.
 
     >>> step_counts(n_majority=100, n_classes=4, p=10).tolist()
     [100, 100, 10, 10]
     """
     minority = range(matrix_size(n_classes) // 2, n_classes)
-    return imbalance_counts(n, n_majority=n_majority, n_classes=n_classes, minority=minority, p=p)
+    return imbalance_counts(n_majority=n_majority, n_classes=n_classes, minority=minority, p=p)
 
 
 def make_imbalance(y: Any, counts: ArrayLike, *, random_state: RandomState = None, classes: Classes = None) -> IntArray:

@@ -19,7 +19,6 @@ from wcll.paper.comparison import (
     CLOSE,
     FORMULAS,
     Beside,
-    Kept,
     Part,
     Published,
     command_today,
@@ -576,10 +575,6 @@ def all_panels(found: Reproduction) -> list[tuple[str, str]]:
     return panels
 
 
-def _curve(run: Kept, accuracy: bool) -> tuple[float, ...]:
-    return run.accuracies if accuracy else run.recalls
-
-
 def _panels(
     part: Part, columns: Sequence[str], methods: Sequence[str], *, accuracy: bool = False
 ) -> list[tuple[str, str]]:
@@ -588,7 +583,9 @@ def _panels(
     panels = []
     for column in columns:
         curves = {
-            show_name(method): np.array([_curve(picked.run, accuracy) for picked in picks[method, column].values()])
+            show_name(method): np.array(
+                [one.run.accuracies if accuracy else one.run.recalls for one in picks[method, column].values()]
+            )
             for method in methods
         }
         what = "accuracy" if accuracy else "accuracy on the imbalanced class"

@@ -34,7 +34,7 @@ def model_page(model: ComplementaryClassifier) -> str:
     >>> page = model_page(model)                                 # Path("report.html").write_text(page)
     """
     made = [("versions", f"wcll {__version__}, numpy {np.__version__}")]
-    title, panels, sections = "Report of a model", label_panels(model), list(_sections(model))
+    title, panels, sections = "Report of a model", label_panels(model), [chosen_section(model), quality_section(model)]
     return render("labels.html", title=title, about=ABOUT, panels=panels, sections=sections, made=made)
 
 
@@ -50,11 +50,6 @@ def label_panels(model: ComplementaryClassifier) -> list[tuple[str, str, str]]:
         ("Share of each label", limit, share_panel("share of each label", shares, names, 1 / (len(names) - 1))),
         ("Q, as it was believed", caption, transition_panel("Q", model.transition_, names)),
     ]
-
-
-def _sections(model: ComplementaryClassifier) -> Iterator[Section]:
-    yield chosen_section(model)
-    yield quality_section(model)
 
 
 def chosen_section(model: ComplementaryClassifier) -> Section:

@@ -88,15 +88,12 @@ class Suite:
         """Fail if so many trials are more runs than anybody can ask for; they are counted, not made."""
         cells = len(self.columns) * len(self.rows)
         if cells <= MOST_RUNS:
-            cells = sum(self._combinations(*cell) for cell in product(self.columns, self.rows))
+            grids = (self._grid(*cell) for cell in product(self.columns, self.rows))
+            cells = sum(prod(map(len, grid.values())) for grid in grids)
         if cells > MOST_RUNS:
             raise InputError("grid", f"at most {MOST_RUNS} runs", f"{cells} in every trial")
         if cells * trials > MOST_RUNS:
             raise InputError("trials", f"at most {MOST_RUNS} runs", f"{cells * trials}")
-
-    def _combinations(self, column: Axis, row: Axis) -> int:
-        """How many runs a cell has in every trial."""
-        return prod(map(len, self._grid(column, row).values()))
 
     def _grid(self, column: Axis, row: Axis) -> dict[str, list[Any]]:
         """What of the grid is varied in a cell."""
