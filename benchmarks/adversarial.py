@@ -51,9 +51,9 @@ from sklearn.preprocessing import StandardScaler
 from worlds import HABITS, epochs_of
 
 from wcll import ComplementaryClassifier
+from wcll.experiments.task import Declared
 from wcll.labels import make_complementary
 from wcll.labels.transition import noisy_transition, normalised
-from wcll.running.containers import Declared
 
 PART, SEED, STANDARDISED = "adversarial", 200, ", standardised"
 METRICS = ("accuracy", "balanced_accuracy", "min_recall")

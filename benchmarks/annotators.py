@@ -28,11 +28,10 @@ from pathlib import Path
 import numpy as np
 
 from wcll.datasets import Dataset, load_dataset
+from wcll.experiments import Store, load_suite
 from wcll.paper.comparison import write_part
 from wcll.paper.protocols import Growing
 from wcll.report.result_tables import SIGNIFICANCE, Table, build_table, holm, paired_p_value
-from wcll.results import Store
-from wcll.suites import load_suite
 
 FOLDER = Path(__file__).parent / "annotators"
 BASE, LIMIT, ROWS = "popularity", "true Q", ("with the model", "repeated labels")

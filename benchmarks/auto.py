@@ -59,10 +59,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import wcll
 from wcll import ComplementaryClassifier
 from wcll.datasets import load_dataset
+from wcll.experiments import Suite, load_suite
+from wcll.experiments.trial import Trial
 from wcll.paper.comparison import FORMULAS, METHODS, find
 from wcll.report.result_tables import build_table
-from wcll.suites import Suite, load_suite
-from wcll.suites.trial import Trial
 
 SUITES = ("table2", "table3", "table4", "table6")
 KINDS = ("uniform", "biased", "inverse-size")

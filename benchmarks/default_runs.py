@@ -15,9 +15,8 @@ import torch
 
 from wcll import ComplementaryClassifier
 from wcll.datasets import Dataset
-from wcll.running.containers import Declared
-from wcll.running.task import make_task
-from wcll.suites.trial import Trial
+from wcll.experiments.task import Declared, make_task
+from wcll.experiments.trial import Trial
 
 T = TypeVar("T")
 Line = dict[str, Any]  #: a run: ``part``, ``setting``, ``seed``, ``method``, ``accuracy`` in percent, and more

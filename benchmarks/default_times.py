@@ -34,9 +34,9 @@ from sklearn.model_selection import train_test_split
 from wcll import ComplementaryClassifier
 from wcll._neighbors import MAX_REFERENCES, components, nearest_neighbors
 from wcll.datasets import load_dataset
+from wcll.experiments import load_suite
+from wcll.experiments.task import make_task
 from wcll.labels import biased_transition, make_complementary
-from wcll.running.task import make_task
-from wcll.suites import load_suite
 
 BATCH, STEPS = 256, 2000
 CORES = os.cpu_count() or 1

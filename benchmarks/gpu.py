@@ -22,12 +22,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from wcll.datasets import load_dataset
+from wcll.experiments import parse_suite
+from wcll.experiments.plan import Job, plan
+from wcll.experiments.row import provenance
+from wcll.experiments.train import run_group, training_of
+from wcll.experiments.worker import Tasks, run_jobs
 from wcll.losses import LOSSES, Context, Targets
-from wcll.results.provenance import provenance
-from wcll.running.execute import Tasks, run_jobs
-from wcll.running.plan import Job, plan
-from wcll.running.train import run_group, training_of
-from wcll.suites import parse_suite
 from wcll.training import RunGroup, RunLoss, Training
 from wcll.training.cuda_graph import STREAMS, CapturedRuns
 from wcll.training.recipe import PLAIN, RECIPES

@@ -42,11 +42,11 @@ from sklearn.datasets import load_digits
 from wcll import ComplementaryClassifier
 from wcll._random import stream
 from wcll.evaluation import checkpoints
+from wcll.experiments.row import provenance
 from wcll.labels import Belief, biased_transition, make_complementary, transition_from_pi, uniform_transition
 from wcll.labels.counts import label_totals
 from wcll.labels.families import EARLY
 from wcll.losses import LOSSES, Targets
-from wcll.results.provenance import provenance
 from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
 
 CLASSES, RATIOS, LIMITS = (3, 5, 10), (1, 5), (70, 90)

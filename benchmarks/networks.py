@@ -26,13 +26,11 @@ import torch
 
 from wcll.datasets import Dataset, Split
 from wcll.evaluation import checkpoints
-from wcll.results import Store
-from wcll.results.provenance import provenance
-from wcll.running.execute import Tasks
-from wcll.running.outcomes import outcomes
-from wcll.running.plan import Job
-from wcll.running.train import _Recorder, run_group, training_of
-from wcll.suites import Trial
+from wcll.experiments import Store, Trial
+from wcll.experiments.plan import Job
+from wcll.experiments.row import provenance
+from wcll.experiments.train import _Recorder, run_group, training_of
+from wcll.experiments.worker import Tasks, outcomes
 from wcll.training import make_engine
 from wcll.training.cuda_graph import CapturedRuns, worth_compiling
 from wcll.training.engine import engine_for

@@ -2,7 +2,7 @@
 
 A unit is one run, and rests for as many seconds as its learning rate says. All else of it is real: settings that travel
 and are checked, data, evaluation, a row as sixty epochs leave it. The package knows nothing of this. It calls ``train``
-by one name (``wcll.running.execute.train``), which is replaced here, in every process that is about to do a unit:
+by one name (``wcll.experiments.worker.train``), which is replaced here, in every process that is about to do a unit:
 workers are sent :func:`work`.
 """
 
@@ -15,10 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wcll.running import execute, units
-from wcll.running.plan import Job
-from wcll.running.train import Recording, Seen, train
-from wcll.suites import load_suite
+from wcll.experiments import load_suite, units, worker
+from wcll.experiments.plan import Job
+from wcll.experiments.train import Recording, Seen, train
 
 JOURNAL = "WCLL_BENCHMARK_JOURNAL"  #: the variable that names the file in which units note that they begin
 APART = 1e-9  #: seconds by which units differ, so that each is a run of its own; they share their data
@@ -41,7 +40,7 @@ def jobs_of(seconds: float, count: int) -> list[Job]:
 
 def work(text: str) -> str:
     """What workers do with a unit."""
-    execute.train = rest
+    worker.train = rest
     return units.work(text)
 
 

@@ -30,12 +30,11 @@ from typing import Any
 import psutil
 import resting
 
-from wcll.results import Store
-from wcll.running import executors
-from wcll.running.execute import Tasks
-from wcll.running.executors import EXECUTORS
-from wcll.running.plan import Job
-from wcll.running.request import RunRequest
+from wcll.experiments import Store, executors
+from wcll.experiments.executors import EXECUTORS
+from wcll.experiments.plan import Job
+from wcll.experiments.request import RunRequest
+from wcll.experiments.worker import Tasks
 
 WORKERS = 2
 COUNTS = {0.1: 200, 1.0: 20, 10.0: 4}  #: how many units of how many seconds

@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 
 from wcll.evaluation import checkpoints
-from wcll.results import Row, Store
-from wcll.results.packing import Packed, pack
-from wcll.suites import Trial
+from wcll.experiments import Row, Store, Trial
+from wcll.experiments.store import Packed, pack
 
 SETTINGS = {
     **{"dataset": "mnist", "lr": 1e-4, "seed": 0, "imbalance": "eq6", "minority": [0], "p": 5, "n_majority": 1000},

@@ -57,11 +57,11 @@ from default_runs import (
 
 import wcll
 from wcll.datasets import load_dataset
+from wcll.experiments.suite import Axis, Suite, TableSpec
+from wcll.experiments.task import loss_context
 from wcll.labels.transition import normalised, transition_from_pi
 from wcll.losses import LOSSES, Targets
 from wcll.report.result_tables import SIGNIFICANCE, build_table, holm, paired_p_value
-from wcll.running.task import loss_context
-from wcll.suites.suite import Axis, Suite, TableSpec
 from wcll.training import RunGroup, RunLoss, Training, dtype_and_device, make_engine, train
 
 PART = "worlds"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tables import table
 
-from wcll.running.plan import TOGETHER
-from wcll.suites.suite import MOST_RUNS
+from wcll.experiments.plan import TOGETHER
+from wcll.experiments.suite import MOST_RUNS
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 STREAMING = "streaming.txt"

@@ -31,6 +31,7 @@ import method_pages
 from picture import picture
 from settings_page import settings_page
 
+from wcll.experiments import load_suite
 from wcll.paper.bound_study import (
     COUNTEREXAMPLE,
     KIND_TITLES,
@@ -56,7 +57,6 @@ from wcll.paper.page import (
 from wcll.paper.reproduction import Reproduction, read_reproduction
 from wcll.report.render import bold, loglog_figure, render
 from wcll.report.result_tables import Cell, compared
-from wcll.suites import load_suite
 from wcll.theory import Bound, Problem, corrected_lemma, corrected_theorem, lemma1, norm_seen_later
 
 ROOT = Path(__file__).parents[1]

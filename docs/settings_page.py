@@ -1,4 +1,4 @@
-"""The reference of a suite's settings, from the fields of :class:`wcll.suites.trial.Trial` and the registries."""
+"""The reference of a suite's settings, from the fields of :class:`wcll.experiments.trial.Trial` and the registries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 
 from wcll.evaluation import METRICS
 from wcll.exceptions import InputError
+from wcll.experiments import packaged_suites
+from wcll.experiments.suite import SELECTIONS
+from wcll.experiments.trial import FIELDS, SETTINGS, Role, Trial
 from wcll.losses import LOSSES
 from wcll.models import MODELS
-from wcll.suites import packaged_suites
-from wcll.suites.reading import SELECTIONS
-from wcll.suites.settings import Role
-from wcll.suites.trial import FIELDS, SETTINGS, Trial
 from wcll.training.recipe import RECIPES, USUAL, Recipe
 
 #: What the settings of a role decide, in words.

@@ -8,10 +8,10 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from wcll.experiments import Suite, load_suite
 from wcll.paper.comparison import METRICS, Kept, Part
 from wcll.paper.protocols import NAMED, Protocol, Search, base_suite, named_suite, printed_mean, variants
 from wcll.paper.reproduction import SUITES, Reproduction
-from wcll.suites import Suite, load_suite
 
 EPOCHS, TRIALS = 100, 5
 #: How runs were made, as result files say it.

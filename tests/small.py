@@ -11,11 +11,10 @@ import torch
 
 from wcll.datasets import load_dataset
 from wcll.evaluation import checkpoints
-from wcll.results import Row
-from wcll.running.execute import Tasks, run_jobs
-from wcll.running.plan import in_step, plan
-from wcll.running.units import work
-from wcll.suites import Trial
+from wcll.experiments import Row, Trial
+from wcll.experiments.plan import in_step, plan
+from wcll.experiments.units import work
+from wcll.experiments.worker import Tasks, run_jobs
 
 SMALL = """
 title = "Small"

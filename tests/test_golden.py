@@ -49,6 +49,7 @@ from wcll import ComplementaryClassifier
 # All that moves when modules do: everything else goes through the names above and the command line.
 from wcll.cli.app import run
 from wcll.evaluation import checkpoints
+from wcll.experiments import Suite, Trial, load_suite, packaged_suites
 from wcll.labels.families import FAMILIES
 from wcll.labels.imbalance import make_imbalance
 from wcll.labels.sampling import make_complementary
@@ -57,11 +58,10 @@ from wcll.labels.weights import class_weights, resample
 from wcll.losses import LOSSES
 from wcll.paper.protocols import NAMED, base_suite, named_suite, search_trials
 from wcll.report.model_report import model_page
-from wcll.suites import Suite, Trial, load_suite, packaged_suites
 
 GOLDEN = Path(__file__).parent / "golden"
 INPUTS = GOLDEN / "inputs"
-OLD = Path(__file__).parent / "results" / "stored"  #: a suite and its store, of an earlier version
+OLD = Path(__file__).parent / "experiments" / "stored"  #: a suite and its store, of an earlier version
 RESULTS = Path(wcll.__file__).parents[2] / "results" / "paper"
 TRAINED = 1e-3  #: tolerance of numbers that follow from a training in the test
 TESTED = 1000  #: test samples per class of made-up runs

@@ -52,9 +52,7 @@ ORDER = [
         "onnx",
         "transition_estimation",
         "datasets",
-        "suites",
-        "results",
-        "running",
+        "experiments",
         "owndata",
     ),
     *("theory", "report", "paper", "cli", "__main__"),
@@ -326,8 +324,8 @@ def test_what_shows_results_trains_nothing(room):
     study = {SOURCE / "paper" / "bound_study.py"}  # it measures the bounds on models that it trains
     trees = [ast.parse(path.read_text()) for path in set((SOURCE / room).glob("*.py")) - study]
     rooms = {name.split(".")[1] for tree in trees for name in imported(tree) if name.startswith("wcll.")}
-    assert "results" in rooms
-    assert not rooms & {"training", "running", "models"}
+    assert "experiments" in rooms
+    assert not rooms & {"training", "models"}
 
 
 def test_tests_mirror_the_source():

@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from wcll.experiments import load_suite
 from wcll.losses import LOSSES, Context
 from wcll.paper.comparison import read_part
 from wcll.paper.reproduction import Reproduction
-from wcll.suites import load_suite
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(

@@ -19,11 +19,11 @@ import wcll
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
+from wcll.experiments import load_suite
+from wcll.experiments.task import make_task
 from wcll.labels import imbalance_counts
 from wcll.paper import bound_study as sim
 from wcll.report.render import loglog_figure
-from wcll.running.task import make_task
-from wcll.suites import load_suite
 from wcll.theory import (
     LOSS_KINDS,
     Problem,

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from wcll import (
         datasets,
         evaluation,
+        experiments,
         functional,
         labels,
         losses,
         onnx,
         report,
-        results,
-        suites,
         testing,
         theory,
         training,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     )
     from wcll.estimator import ComplementaryClassifier
     from wcll.exceptions import LabelWarning
-    from wcll.running.run import run
+    from wcll.experiments.run import run
 
 __all__ = [
     "ComplementaryClassifier",
@@ -35,14 +34,13 @@ __all__ = [
     "__version__",
     "datasets",
     "evaluation",
+    "experiments",
     "functional",
     "labels",
     "losses",
     "onnx",
     "report",
-    "results",
     "run",
-    "suites",
     "testing",
     "theory",
     "training",
@@ -58,7 +56,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above, so that a misspelt
         homes = {
             "ComplementaryClassifier": "wcll.estimator",
             "LabelWarning": "wcll.exceptions",
-            "run": "wcll.running.run",
+            "run": "wcll.experiments.run",
         }
         return getattr(import_module(homes[name]), name) if name in homes else import_module(f"wcll.{name}")
 

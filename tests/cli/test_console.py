@@ -18,10 +18,9 @@ from small import SMALL, finished
 from wcll.cli import tell
 from wcll.cli.app import run
 from wcll.cli.console import console, grid
-from wcll.results import Store
-from wcll.suites import parse_suite
+from wcll.experiments import Store, parse_suite
 
-STORED = Path(__file__).parents[1] / "results" / "stored"
+STORED = Path(__file__).parents[1] / "experiments" / "stored"
 ESCAPE = "\x1b]0;title\x07\x1b[2Jred\x9b31m\u202e"
 ODD = SMALL.replace('title = "limit"', r'title = "=cmd()|<b>\u001b[2J & [x](y) `c` *d*"').replace(
     "trials = 3", "trials = 1"

@@ -15,9 +15,9 @@ import torch
 from browser import look_at, needs_browser
 from small import finished, run_suite
 from wcll.cli.app import run
+from wcll.experiments import load_suite
 from wcll.report.result_tables import build_table, finding
 from wcll.report.suite_report import NEXT, Example, demo_page, suite_page
-from wcll.suites import load_suite
 
 PAPER = ["PC", "NN", "FREE", "LOG", "EXP", "L-W", "L-UW", "NCLL", "ML-CLL", "WCLL"]
 

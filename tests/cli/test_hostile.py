@@ -20,10 +20,10 @@ from typer.main import get_group
 
 from wcll.cli.app import COMMANDS, run
 from wcll.exceptions import InputError
+from wcll.experiments import load_suite
+from wcll.experiments.run import run as train_now
 from wcll.onnx import Checked
 from wcll.paper.bound_study import Counterexample, Point, Trend
-from wcll.running.run import run as train_now
-from wcll.suites import load_suite
 
 TINY = """
 settings = {dataset = "digits", n_majority = 30, epochs = 1, lr = 0.01}

@@ -12,7 +12,7 @@ import pytest
 
 from small import SMALL
 from wcll.cli.app import run
-from wcll.results import Store
+from wcll.experiments import Store
 
 ONE = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 2")
 
@@ -225,16 +225,16 @@ def test_own_data_that_changed_are_not_taken_for_the_old(folder, capsys):
 def test_a_unit_that_fails_does_not_keep_the_others(folder, capsys, monkeypatch):
     """A class that is never named cannot be weighted: which seeds it hits is not known beforehand."""
     from wcll.exceptions import InputError
-    from wcll.running import execute
+    from wcll.experiments import worker
 
-    plain = execute.run_jobs
+    plain = worker.run_jobs
 
     def failing(jobs, *rest, **options):
         if jobs[0][0].first.seed == 0 and not jobs[0][0].first.ordinary:
             raise InputError("ybar", "every class to occur", "none of class 3")
         return plain(jobs, *rest, **options)
 
-    monkeypatch.setattr(execute, "run_jobs", failing)
+    monkeypatch.setattr(worker, "run_jobs", failing)
     assert run(["run", "one.toml", "--store", "partly.sqlite"]) == 2
     assert "ybar: expected every class to occur" in capsys.readouterr().err.splitlines()[-1]
     with Store(Path("partly.sqlite")) as store:

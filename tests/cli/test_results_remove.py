@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from wcll.cli.app import run
-from wcll.results import Store
-from wcll.results.store import sole_writer
+from wcll.experiments import Store
+from wcll.experiments.store import sole_writer
 
-STORED = Path(__file__).parents[1] / "results" / "stored"
+STORED = Path(__file__).parents[1] / "experiments" / "stored"
 
 
 @pytest.fixture(autouse=True)

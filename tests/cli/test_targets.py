@@ -15,7 +15,7 @@ import wcll
 from own_files import QUICK, write_all, write_csv, write_export
 from small import SMALL
 from wcll.cli.app import run
-from wcll.suites import load_suite
+from wcll.experiments import load_suite
 
 RESULTS = Path(wcll.__file__).parents[2] / "results" / "paper"
 ONE = SMALL.replace("trials = 3", "trials = 1").replace("epochs = 12", "epochs = 1")

@@ -21,7 +21,7 @@ from wcll.datasets import DATASETS, checksums, load_dataset
 from wcll.datasets.folders import user_cache
 from wcll.datasets.idx import FILES
 from wcll.exceptions import InputError
-from wcll.results import Row, Store
+from wcll.experiments import Row, Store
 
 SUITE = """
 title = "Small"
@@ -46,7 +46,7 @@ def run(name, data, store):
     """What is said of a suite on these data."""
     said: list[str] = []
     wcll.run(
-        wcll.suites.parse_suite(SUITE % name, "s"), store=store, data=data, trials=1, device="cpu", say=said.append
+        wcll.experiments.parse_suite(SUITE % name, "s"), store=store, data=data, trials=1, device="cpu", say=said.append
     )
     return said[0]
 
@@ -67,7 +67,7 @@ def is_accepted(name, data, stamp):
     """Whether a store whose one finished run has this stamp is taken for one of these data."""
     store = data.parent / "accepted.sqlite"
     store.unlink(missing_ok=True)
-    suite = wcll.suites.parse_suite(SUITE % name, "s")
+    suite = wcll.experiments.parse_suite(SUITE % name, "s")
     (trial,) = suite.all_trials(range(1))
     seen = {"fingerprint": "", "official": False} | ({} if stamp is None else {"stamp": stamp})
     with Store(store) as opened:

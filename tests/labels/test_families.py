@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from wcll import ComplementaryClassifier
 from wcll.exceptions import InputError
+from wcll.experiments.trial import BELIEFS
 from wcll.labels import FAMILIES, Belief, Family, make_complementary, noisy_transition, uniform_transition
 from wcll.labels.families import told_by_counts
 from wcll.labels.transition import transition_from_pi
-from wcll.suites.settings import BELIEFS
 
 COUNTED = told_by_counts()
 FITTED = [name for name in COUNTED if name != "uniform"]  # those whose Q depends on the counts

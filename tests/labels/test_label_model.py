@@ -7,11 +7,11 @@ import pytest
 
 from wcll import ComplementaryClassifier
 from wcll.exceptions import InputError
+from wcll.experiments import Trial
 from wcll.labels import FAMILIES, Belief, class_weights, inverse_size_transition, make_complementary, uniform_transition
 from wcll.labels.counts import solve_pi
 from wcll.labels.transition import transition_from_pi
 from wcll.losses import LOSSES
-from wcll.suites import Trial
 
 TOTALS = np.array([300.0, 200.0, 100.0])
 

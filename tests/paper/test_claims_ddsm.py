@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from made_up import MADE, everything
+from wcll.experiments import load_suite
 from wcll.paper.claims import ON_DDSM, baselines_fail, best_in_all_classes, judge_all, margin
 from wcll.paper.comparison import RIVALS, Kept, Part
 from wcll.paper.page import render_report
 from wcll.paper.reproduction import DEPENDS, FAILS, HOLDS, UNTOLD, Reproduction
-from wcll.suites import load_suite
 
 POOR = (90, 10, 20)  # normal, benign and cancer found, in percent
 

@@ -9,13 +9,13 @@ from functools import cache
 import pytest
 
 from made_up import MADE, Figures, everything, kept, noise
+from wcll.experiments import load_suite
 from wcll.paper.claims import ON_IMAGES, TEST_IMAGES, judge_all, sure_leads
 from wcll.paper.comparison import Part
 from wcll.paper.page import all_panels, render_report
 from wcll.paper.protocols import FACTORS, IMAGES
 from wcll.paper.reproduction import DEPENDS, FAILS, HOLDS, UNTOLD, Reproduction
 from wcll.report.result_tables import Cell
-from wcll.suites import load_suite
 
 CIFAR10, TINY, RARE = ON_IMAGES
 

@@ -14,9 +14,9 @@ import pytest
 import wcll
 from wcll.cli.paper import print_part
 from wcll.exceptions import InputError
+from wcll.experiments import load_suite
 from wcll.paper import protocols as searching
 from wcll.paper.comparison import read_file, read_part, write_lines
-from wcll.suites import load_suite
 
 STORED = Path(__file__).parent / "stored" / "table2.json"
 SEARCH = Path(wcll.__file__).parents[2] / "results" / "paper" / "search.json"

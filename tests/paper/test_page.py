@@ -24,6 +24,8 @@ from wcll.cli.paper import SUITES as COMMANDS
 from wcll.cli.paper import print_part
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
+from wcll.experiments import load_suite
+from wcll.experiments.task import make_task
 from wcll.losses import LOSSES
 from wcll.paper import protocols as searching
 from wcll.paper.claims import judge_all
@@ -54,8 +56,6 @@ from wcll.paper.reproduction import (
     read_reproduction,
 )
 from wcll.report.result_tables import build_table, choose
-from wcll.running.task import make_task
-from wcll.suites import load_suite
 
 ROOT = Path(wcll.__file__).parents[2]
 RESULTS = ROOT / "results" / "paper"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from wcll.cli.app import run
+from wcll.experiments import load_suite
 from wcll.paper.comparison import published, read_part
 from wcll.paper.page import (
     AUTO,
@@ -31,7 +32,6 @@ from wcll.paper.page import (
 )
 from wcll.paper.protocols import IMAGES
 from wcll.report.result_tables import Cell
-from wcll.suites import load_suite
 
 RESULTS = Path(__file__).parents[2] / "results"
 with_results = pytest.mark.skipif(not (RESULTS / "beyond").is_dir(), reason="results are not beside the package")

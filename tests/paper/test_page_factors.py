@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from wcll.experiments import load_suite
 from wcll.paper.comparison import Kept, Part, metrics_of
 from wcll.paper.page import LOOKS, factors_printed, nearest
 from wcll.paper.protocols import FACTORS
-from wcll.suites import load_suite
 
 SUITE = load_suite(FACTORS)
 

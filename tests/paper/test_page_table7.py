@@ -11,9 +11,9 @@ import pytest
 from wcll.cli.app import run
 from wcll.cli.paper import ALONE
 from wcll.cli.paper import SUITES as COMMANDS
+from wcll.experiments import load_suite
+from wcll.experiments.suite import load_base
 from wcll.paper.comparison import METHODS, Kept, fields_of, make_part, metrics_of, published, read_part
-from wcll.suites import load_suite
-from wcll.suites.loading import load_base
 
 Image = pytest.importorskip("PIL.Image")
 

@@ -17,9 +17,9 @@ from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.datasets.cifar import CIFAR10_FILES
 from wcll.exceptions import InputError
+from wcll.experiments import load_suite
 from wcll.paper.comparison import METHODS, Part, grown, keys_of, make_part, published, read_part, write_part
 from wcll.paper.protocols import FACTORS, IMAGES, Growing, stages
-from wcll.suites import load_suite
 
 DATASETS = ("cifar10", "tiny-imagenet", "ddsm")
 

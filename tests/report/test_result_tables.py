@@ -19,6 +19,7 @@ from wcll.cli.console import Screen
 from wcll.cli.experiments import print_table
 from wcll.evaluation.selection import select
 from wcll.exceptions import InputError
+from wcll.experiments import Row, parse_suite
 from wcll.report.result_tables import (
     Cell,
     Line,
@@ -37,8 +38,6 @@ from wcll.report.result_tables import (
     told_notes,
 )
 from wcll.report.suite_report import suite_page
-from wcll.results import Row
-from wcll.suites import parse_suite
 
 SUITE = parse_suite(SMALL, "small")
 SEEDS = range(3)
@@ -180,7 +179,7 @@ def test_settings_are_parsed_once(rows, monkeypatch):
     suite = parse_suite(SMALL, "small")
     again = [suite.candidates(column, row, 2) for column in suite.columns for row in suite.rows]
     assert {trial.key for cell in again for trial in cell} <= set(rows)
-    monkeypatch.setattr("wcll.suites.suite.Trial.of", None)
+    monkeypatch.setattr("wcll.experiments.suite.Trial.of", None)
     assert build_table(suite, suite.tables[0], rows, SEEDS).complete
 
 

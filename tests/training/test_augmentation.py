@@ -13,11 +13,11 @@ from small import SMALL, trial
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
-from wcll.running.execute import Tasks, run_jobs
-from wcll.running.plan import Job, plan
-from wcll.running.task import make_task
-from wcll.running.train import run_group, train
-from wcll.suites import parse_suite
+from wcll.experiments import parse_suite
+from wcll.experiments.plan import Job, plan
+from wcll.experiments.task import make_task
+from wcll.experiments.train import run_group, train
+from wcll.experiments.worker import Tasks, run_jobs
 from wcll.training.augmentation import Standard
 
 CPU = torch.device("cpu")

@@ -11,14 +11,12 @@ import torch
 
 from small import SMALL
 from wcll.datasets import load_dataset
+from wcll.experiments import Store, parse_suite, worker
+from wcll.experiments.plan import plan
+from wcll.experiments.request import RunRequest
 from wcll.losses import LOSSES, Context, Targets
 from wcll.models.base import build_model
 from wcll.models.layers import RunDropout, prepare_dropouts
-from wcll.results import Store
-from wcll.running import execute
-from wcll.running.plan import plan
-from wcll.running.request import RunRequest
-from wcll.suites import parse_suite
 from wcll.training import RunGroup, RunLoss, Training, cuda_graph
 from wcll.training.cuda_graph import recorded_forward, worth_compiling
 
@@ -110,7 +108,7 @@ def test_what_is_compiled_serves_all_that_is_planned(changes, expected, monkeypa
 def test_trainings_are_told_what_is_planned(tmp_path, monkeypatch):
     """All with their network that this process began with, also when most of it is done."""
     jobs = plan(list(parse_suite(SMALL.replace("epochs = 12", "epochs = 2"), "small").all_trials([0, 1])), together=2)
-    by_network, told, real = {}, [], execute.train
+    by_network, told, real = {}, [], worker.train
     for job in jobs[1:]:
         by_network[job.network] = by_network.get(job.network, 0) + job.epochs
 
@@ -118,10 +116,10 @@ def test_trainings_are_told_what_is_planned(tmp_path, monkeypatch):
         told.append((seen[0][0].network, planned))
         return real(seen, device, planned=planned, **more)
 
-    tasks = execute.Tasks(load_dataset)
+    tasks = worker.Tasks(load_dataset)
     with Store(tmp_path / "s.sqlite") as store:
-        execute.execute(RunRequest(store, device="cpu"), jobs[:1], store, tasks)
-        monkeypatch.setattr(execute, "train", train)
-        execute.execute(RunRequest(store, device="cpu"), jobs, store, tasks)
+        worker.execute(RunRequest(store, device="cpu"), jobs[:1], store, tasks)
+        monkeypatch.setattr(worker, "train", train)
+        worker.execute(RunRequest(store, device="cpu"), jobs, store, tasks)
     assert told == [(job.network, by_network[job.network]) for job in jobs[1:]]
     assert min(planned for _, planned in told) > 4

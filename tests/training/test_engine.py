@@ -18,10 +18,10 @@ import torch
 from cases import CASES, Case, context, labels
 from small import PATIENCE, SMALL, run_suite
 from wcll.cli.app import run as cli
+from wcll.experiments import load_suite, parse_suite
 from wcll.losses import LOSSES, Context, LossSpec, Targets
 from wcll.models.base import predict_logits
 from wcll.report.result_tables import build_table, to_csv
-from wcll.suites import load_suite, parse_suite
 from wcll.training import RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.augmentation import Standard
 from wcll.training.autograd import PlainLoop
@@ -164,12 +164,12 @@ MEASURED = """
 import re, sys
 from pathlib import Path
 import torch
-from wcll.results import Store
-from wcll.running.plan import plan
-from wcll.suites import load_suite
-from wcll.running.execute import Tasks, execute
-from wcll.running.estimate import estimate
-from wcll.running.request import RunRequest
+from wcll.experiments import Store
+from wcll.experiments.plan import plan
+from wcll.experiments import load_suite
+from wcll.experiments.worker import Tasks, execute
+from wcll.experiments.run import estimate
+from wcll.experiments.request import RunRequest
 from wcll.datasets import load_dataset
 def status(name):
     return 1024 * int(re.search(rf"{name}:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])

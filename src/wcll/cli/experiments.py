@@ -20,19 +20,17 @@ from wcll.cli import begun, show, tell
 from wcll.cli.console import ForceOption, byte_size, console, duration, grid, progress_bar, time_span, write_file
 from wcll.cli.data import DataOption
 from wcll.datasets import load_dataset
+from wcll.experiments import Row, Store, Suite, Trial, load_suite
+from wcll.experiments.plan import TOGETHER, Pace
+from wcll.experiments.request import MOST_WORKERS, RunRequest
+from wcll.experiments.run import Forecast, OutOfTimeError, forecast, run
+from wcll.experiments.run import train_missing as train_rows
+from wcll.experiments.store import STORE
+from wcll.experiments.suite import MOST_RUNS
+from wcll.experiments.task import make_task
 from wcll.losses import LOSSES
 from wcll.report.result_tables import Cell, Table, build_table, caption, finding, to_csv, to_dict, to_latex, to_markdown
 from wcll.report.suite_report import Example, demo_page, suite_page
-from wcll.results import Row, Store
-from wcll.results.store import STORE
-from wcll.running.pace import Pace
-from wcll.running.plan import TOGETHER
-from wcll.running.request import MOST_WORKERS, RunRequest
-from wcll.running.run import Forecast, OutOfTimeError, forecast, run
-from wcll.running.run import train_missing as train_rows
-from wcll.running.task import make_task
-from wcll.suites import Suite, Trial, load_suite
-from wcll.suites.suite import MOST_RUNS
 
 SEEDS = 2**63 - 1  #: the largest seed
 UNFINISHED = 3  #: the exit code of a command whose time was over; the same command goes on

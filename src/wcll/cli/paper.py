@@ -38,18 +38,17 @@ from wcll.datasets import DATASETS, load_dataset
 from wcll.datasets.folders import data_folders
 from wcll.evaluation import METRICS
 from wcll.exceptions import InputError
+from wcll.experiments import Row, Store, Suite, Trial, load_suite
+from wcll.experiments.plan import Pace, now
+from wcll.experiments.request import MOST_WORKERS, RunRequest
+from wcll.experiments.row import provenance
+from wcll.experiments.trial import LARGEST
 from wcll.paper import bound_study, protocols
 from wcll.paper.bound_study import Case, own_case, suite_cases
 from wcll.paper.comparison import Part, keys_of, make_part, mean_absolute, show_name, write_part
 from wcll.paper.page import BEYOND, figure_files, render_report
 from wcll.paper.protocols import FACTORS, IMAGES, NAMED, Growing, Stage, named_suite, stages
 from wcll.paper.reproduction import read_reproduction
-from wcll.results import Row, Store
-from wcll.results.provenance import provenance
-from wcll.running.pace import Pace, now
-from wcll.running.request import MOST_WORKERS, RunRequest
-from wcll.suites import Suite, Trial, load_suite
-from wcll.suites.settings import LARGEST
 
 STORE = Path("wcll-paper.sqlite")
 RESULTS = Path("results/paper")

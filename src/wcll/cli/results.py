@@ -15,9 +15,8 @@ from wcll._files import check_target
 from wcll.cli import tell
 from wcll.cli.console import ForceOption, byte_size, print_lines
 from wcll.exceptions import InputError
-from wcll.results.exchange import ending, export, read_rows
-from wcll.results.packing import pack
-from wcll.results.store import STORE, Store, sole_writer
+from wcll.experiments.exchange import ending, export, read_rows
+from wcll.experiments.store import STORE, Store, pack, sole_writer
 
 COLUMNS = ("key", "dataset", "p", "labels", "loss", "weights", "model", "lr", "seed", "accuracy", "balanced_accuracy")
 

@@ -64,16 +64,15 @@ from wcll._random import stream
 from wcll._validation import FloatArray, IntArray, choice
 from wcll.datasets.base import Dataset
 from wcll.exceptions import InputError
+from wcll.experiments import Suite, Trial
+from wcll.experiments.plan import Job
+from wcll.experiments.task import Task, make_task
+from wcll.experiments.train import train
+from wcll.experiments.worker import need_of
 from wcll.labels import imbalance_counts
 from wcll.labels.transition import make_transition
 from wcll.labels.weights import eq13
 from wcll.losses.weighted import wcll
-from wcll.running.containers import Task
-from wcll.running.memory import need_of
-from wcll.running.plan import Job
-from wcll.running.task import make_task
-from wcll.running.train import train
-from wcll.suites import Suite, Trial
 from wcll.theory import (
     Bound,
     Problem,

@@ -22,11 +22,10 @@ import numpy as np
 from wcll._files import read_bytes, replacing
 from wcll._validation import FloatArray, choice, is_number
 from wcll.exceptions import InputError
+from wcll.experiments import Row, Suite, Trial
+from wcll.experiments.suite import MOST_RUNS, Axis, TableSpec
 from wcll.losses import LOSSES
 from wcll.report.result_tables import Cell, Table, build_table, lowest_score
-from wcll.results import Row
-from wcll.suites import Suite, Trial
-from wcll.suites.suite import MOST_RUNS, Axis, TableSpec
 
 METRICS = ("accuracy", "balanced_accuracy", "minority_recall")  #: of most suites
 MOST_CURVES = 2  #: of the imbalanced classes' recall, and of accuracy

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from wcll.experiments import Trial, load_suite
 from wcll.paper.claims import judge_all
 from wcll.paper.comparison import (
     BY_SHARES,
@@ -46,7 +47,6 @@ from wcll.paper.reproduction import (
 )
 from wcll.report.render import curves_panel, render, sheet
 from wcll.report.result_tables import Cell, Table, pick_all, told_notes
-from wcll.suites import Trial, load_suite
 
 #: Suites in the order in which a GPU's time goes to them; the first three have every setting that the paper prints.
 SETTINGS = ("beyond-cifar10", "beyond-tiny", "beyond-ddsm")

@@ -20,6 +20,8 @@ import numpy as np
 
 from wcll._validation import is_number
 from wcll.exceptions import InputError
+from wcll.experiments import Row, Suite, Trial
+from wcll.experiments.suite import Axis, load_base
 from wcll.paper.comparison import (
     CLOSE,
     Beside,
@@ -36,10 +38,6 @@ from wcll.paper.comparison import (
     version,
     write_lines,
 )
-from wcll.results import Row
-from wcll.suites import Suite, Trial
-from wcll.suites.loading import load_base
-from wcll.suites.suite import Axis
 
 if TYPE_CHECKING:
     from wcll.paper.reproduction import Reproduction

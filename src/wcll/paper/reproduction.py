@@ -21,6 +21,8 @@ from scipy.special import fdtr, stdtr, stdtrit
 
 from wcll._validation import FloatArray
 from wcll.exceptions import InputError
+from wcll.experiments import load_suite
+from wcll.experiments.suite import TableSpec
 from wcll.paper.bound_study import BoundResults, read_bounds
 from wcll.paper.comparison import FORMULAS, METHODS, Beside, Part, Published, published, read_part, show_name
 from wcll.paper.protocols import (
@@ -38,8 +40,6 @@ from wcll.paper.protocols import (
 )
 from wcll.report.render import phrase
 from wcll.report.result_tables import ROUNDING, SIGNIFICANCE, Cell, Table, holm, paired_p_value
-from wcll.suites import load_suite
-from wcll.suites.suite import TableSpec
 
 PROTOCOL_NAMES = {"paper": "the paper's protocol", "fair": "the fair protocol"}
 

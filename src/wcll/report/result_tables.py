@@ -16,10 +16,10 @@ from wcll._files import csv_line
 from wcll._validation import FloatArray
 from wcll.evaluation.metrics import metric_title
 from wcll.evaluation.selection import select
+from wcll.experiments.row import Row
+from wcll.experiments.suite import Axis, Suite, TableSpec
+from wcll.experiments.trial import FACTS, Trial
 from wcll.report.render import render
-from wcll.results.row import Row
-from wcll.suites.suite import Axis, Suite, TableSpec
-from wcll.suites.trial import FACTS, Trial
 
 SIGNIFICANCE = 0.05
 ROUNDING = 1e-12  # figures closer than this are equal

@@ -15,11 +15,11 @@ import numpy as np
 
 from wcll._validation import FloatArray
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
+from wcll.experiments.row import Row
+from wcll.experiments.suite import Suite
 from wcll.losses.base import AUTO
 from wcll.report.render import bar_panel, confusion_panel, curve_group, curve_panel, render
 from wcll.report.result_tables import Cell, Picked, Picks, Table, build_table, caption, finding, in_parts, pick_all
-from wcll.results.row import Row
-from wcll.suites.suite import Suite
 
 MOST_CLASSES = 30  #: beyond, bars and confusion tables are too small to read
 MOST_COLUMNS = 7  #: of figures beside each other: more are shown as several tables

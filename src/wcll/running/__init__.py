@@ -1,1 +1,0 @@
-"""How suites are run: samples are drawn, jobs planned, trained and written to the store."""
