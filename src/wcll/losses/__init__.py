@@ -4,19 +4,8 @@ The plain functions are in :mod:`wcll.functional`.
 """
 
 # ruff: noqa: F401, I001  (families stand in the order of their papers, and so do their losses in the registry)
-from wcll.losses import (
-    unbiased,
-    forward,
-    surrogates,
-    surrogates as bounded,
-    surrogates as surrogate,
-    discriminative,
-    robust,
-    robust as onevsrest,
-)
-from wcll.losses import weighted, weighted as penalised, weighted as adaptive, ordinary
-from wcll.losses.base import LossModule
-from wcll.losses.base import LOSSES, Context, LossSpec
+from wcll.losses import unbiased, forward, surrogates, discriminative, robust, weighted, ordinary
+from wcll.losses.base import LOSSES, Context, LossModule, LossSpec
 from wcll.losses.targets import Targets
 
 __all__ = ["LOSSES", "Context", "LossModule", "LossSpec", "Targets"]
