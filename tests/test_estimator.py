@@ -1208,20 +1208,20 @@ def test_images_may_be_trained_strongly(stripes, tmp_path):
 
 
 def test_what_is_usual_of_strong_training_gives_way_to_what_is_given():
-    usual = ComplementaryClassifier("forward", training="strong")._settled()
+    usual = ComplementaryClassifier("forward", training="strong")._resolved()
     found = usual.model, usual.lr, usual.max_epochs, usual.weight_decay
     assert found == ({"name": "cnn9", "dropout": 0.0}, 1e-3, 80, 0.05)
-    own = ComplementaryClassifier("forward", training="strong", model="resnet18", lr=0.1, weight_decay=0.0)._settled()
+    own = ComplementaryClassifier("forward", training="strong", model="resnet18", lr=0.1, weight_decay=0.0)._resolved()
     assert (own.model, own.lr, own.max_epochs, own.weight_decay) == ("resnet18", 0.1, 80, 0.0)
-    plain = ComplementaryClassifier("forward")._settled()
+    plain = ComplementaryClassifier("forward")._resolved()
     assert (plain.training, plain.lr, plain.weight_decay) == ("plain", 5e-4, 1e-4)
-    assert ComplementaryClassifier(model="cnn9")._settled().training == "strong"
-    assert ComplementaryClassifier(model="cnn9")._settled().model == {"name": "cnn9", "dropout": 0.0}
+    assert ComplementaryClassifier(model="cnn9")._resolved().training == "strong"
+    assert ComplementaryClassifier(model="cnn9")._resolved().model == {"name": "cnn9", "dropout": 0.0}
     told = {"name": "cnn9", "dropout": 0.25}
-    assert ComplementaryClassifier(model=told)._settled().model == told
-    assert ComplementaryClassifier("forward", model="cnn9")._settled().model == "cnn9"
-    assert ComplementaryClassifier(model="cnn9", training="plain")._settled().training == "plain"
-    assert ComplementaryClassifier("forward", model="cnn9")._settled().training == "plain"
+    assert ComplementaryClassifier(model=told)._resolved().model == told
+    assert ComplementaryClassifier("forward", model="cnn9")._resolved().model == "cnn9"
+    assert ComplementaryClassifier(model="cnn9", training="plain")._resolved().training == "plain"
+    assert ComplementaryClassifier("forward", model="cnn9")._resolved().training == "plain"
 
 
 def test_the_default_trains_networks_strongly(stripes):
@@ -1230,7 +1230,7 @@ def test_the_default_trains_networks_strongly(stripes):
     model = ComplementaryClassifier(model=SMALL_NETWORK, **how).fit(x, ybar)
     assert [row["lr"] for row in model.selection_ if row["chosen"]] == [1e-3]
     assert {row["epoch"] for row in model.selection_} == {2}  # models are done at the end of the schedule
-    assert model.fitted_["mirrored"]
+    assert model.fitted_.mirrored
 
 
 def test_strong_training_goes_on(stripes):

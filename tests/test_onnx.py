@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -48,7 +49,7 @@ MODELS = {
 def test_probabilities_are_those_of_torch(name, tmp_path, capfd):
     x, settings = MODELS[name]
     model = fitted(x, **settings)
-    model.temperature_ = 0.7
+    model.fitted_ = replace(model.fitted_, temperature=0.7)
     capfd.readouterr()
     checked = to_onnx(model, tmp_path / "model.onnx", x)
     assert capfd.readouterr() == ("", "")
@@ -59,13 +60,13 @@ def test_probabilities_are_those_of_torch(name, tmp_path, capfd):
     assert taken.name == ("images" if x.ndim > 2 else "numbers")
     assert taken.shape == ["n", *x.shape[1:]]
     for some in (x, x[:1], np.concatenate([x, x])):
-        fed = some if some.dtype == np.uint8 else some.astype(model.fitted_["dtype"])
+        fed = some if some.dtype == np.uint8 else some.astype(model.fitted_.dtype)
         label, logits, probabilities = session.run(None, {taken.name: fed})
         assert np.abs(probabilities - model.predict_proba(some)).max() < 1e-5
         assert np.allclose(logits, model.decision_function(some), atol=1e-4)
         assert label.tolist() == model.predict(some).tolist()
     if "strong" in name or "mirror" in name:
-        assert model.fitted_["mirrored"]
+        assert model.fitted_.mirrored
 
 
 @pytest.mark.parametrize("opset", [OPSETS[0], OPSETS[-1]])

@@ -1,8 +1,14 @@
-"""What a user hands to the estimator: features, labels, weights, seeds and devices, checked at the border."""
+"""A fit: check X and y once, train, and return a frozen fitted state."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+import logging
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,12 +20,54 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from wcll._memory import check_memory
-from wcll._random import whole_seed
-from wcll._validation import FloatArray, IntArray, as_array, choice, distribution
-from wcll.exceptions import InputError, InputTypeError, short
+from wcll._neighbors import (
+    Scaling,
+    column_scaling,
+    components,
+    label_purity,
+    label_shares,
+    nearest_neighbors,
+    standardized,
+)
+from wcll._random import stream_seed, whole_seed
+from wcll._validation import (
+    FloatArray,
+    IntArray,
+    as_array,
+    choice,
+    distribution,
+)
+from wcll.exceptions import InputError, InputTypeError, LabelWarning, short
+from wcll.labels import Belief
+from wcll.labels.counts import label_totals
 from wcll.labels.encoding import NamedLabels, declared_categories, encode_labels, said_of, to_pairs
+from wcll.labels.families import EARLY
+from wcll.labels.goodness_of_fit import check_samples, corrected_twice, doubts
 from wcll.labels.transition import normalised
-from wcll.training.runs import Feed, all_finite
+from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
+from wcll.losses import LossSpec, Targets
+from wcll.losses.base import Link
+from wcll.models.base import (
+    Family,
+    ModelChoice,
+    RunStack,
+    Turns,
+    UserStack,
+    alone,
+    check_size,
+    folded,
+    predict_logits,
+    unfolded,
+)
+from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
+from wcll.training.recipe import recipe_of
+from wcll.training.runs import Feed, all_finite, threads_for, training_threads
+
+LOG = logging.getLogger("wcll")
+#: Fitted attributes that scikit-learn, or images, need on the classifier itself.
+INPUTS = ("n_features_in_", "feature_names_in_", "image_shape_", "image_bytes_")
+MAX_OFFSET = 1e5  #: of a mean in standard deviations; from there on float32 is off by a hundredth of one
+CHUNK_SIZE = 4096  #: training samples whose probabilities are added up together
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -37,7 +85,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     else:
         if reset:  # an earlier fit may have been on images
             vars(estimator).pop("image_shape_", None)
-        dtype = estimator.dtype if reset else estimator.fitted_["dtype"]
+        dtype = estimator.dtype if reset else estimator.fitted_.dtype
         if issparse(X) or hasattr(X, "sparse"):  # as tables of pandas have it whose columns are sparse
             _check_dense_size(X, dtype)
         _refuse_text(X)
@@ -173,13 +221,14 @@ class Samples:
     features: NDArray[Any]
     labels: NamedLabels
     weight: FloatArray
+    inputs: Mapping[str, Any] = field(default_factory=dict)  #: ``n_features_in_`` and the like, by name
 
     def split(self) -> Samples:
         """Label sets as pairs of sample and label, for losses that take one label a sample."""
         assert self.labels.mask is not None
         sample, label, share = to_pairs(self.labels.mask)
         labels = NamedLabels(self.labels.classes, label, None)
-        return Samples(self.features[sample], labels, self.weight[sample] * share)
+        return replace(self, features=self.features[sample], labels=labels, weight=self.weight[sample] * share)
 
 
 class Stream(Protocol):
@@ -261,3 +310,331 @@ def seed_of(random_state: Any) -> int:
     if random_state is None or isinstance(random_state, np.random.RandomState) or random_state is np.random:
         return int(check_random_state(random_state).randint(2**31 - 1))
     return whole_seed(random_state)
+
+
+@dataclass(frozen=True)
+class FittedState:
+    """All that a fit leaves behind. The classifier takes it at once, when at least one epoch is over."""
+
+    classes: NDArray[Any]
+    network: RunStack
+    model: ModelChoice
+    dtype: str
+    link: Link
+    mirrored: bool  #: predictions are means over images and their mirror images
+    belief: Belief
+    label_totals: FloatArray
+    history: list[dict[str, Any]]
+    n_iter: int
+    seed: int
+    inputs: Mapping[str, Any]  #: ``n_features_in_`` and the like, by name
+    engine: Mapping[str, torch.Tensor] = field(default_factory=dict)  #: to go on from; without it from the weights
+    scaling: Scaling | None = None  #: of features in training; the network has taken it over
+    temperature: float = 1.0
+    optional: Mapping[str, Any] = field(default_factory=dict)  #: attributes that not every fit leaves, by name
+
+    @property
+    def transition(self) -> FloatArray:
+        """The matrix Q that the model assumes."""
+        return self.belief.transition
+
+    @property
+    def weights(self) -> ClassWeights | None:
+        """The class weights."""
+        return self.belief.weights
+
+    def outputs(self, features: NDArray[Any], device: str) -> torch.Tensor:
+        """Return the network's outputs in double precision, for the class priors of training."""
+        dtype, where = dtype_and_device(self.dtype, device)
+        network = self.network.to(where)
+        turn = alone if network.family is Family.OWN else nullcontext  # what it draws is not of a fit's stream
+        with torch_threads(threads_for(network, min(len(features), network.family.at_once))), turn():
+            x = to_tensor(features, dtype, where)
+            views = [x, x.flip(-1)] if self.mirrored else [x]
+            return torch.stack([predict_logits(network, view, precise=True)[0].double() for view in views]).mean(0)
+
+    def shift(self, target_prior: Any) -> FloatArray | None:
+        """Return log target - log prior, by which logarithms of probabilities change; None without a target."""
+        target = check_target_prior(target_prior, len(self.classes))
+        if target is None:
+            return None
+        prior: FloatArray | None = self.optional.get("prior")
+        if prior is None:
+            expected = "None for a model that learnt no class probabilities, or was saved before their mean was kept"
+            raise InputError("target_prior", expected, repr(target_prior))
+        change: FloatArray = np.log(target) - np.log(np.maximum(prior, np.finfo(np.float64).tiny))
+        return change
+
+
+@dataclass(frozen=True)
+class FitEpoch:
+    """What a callback is told after an epoch of ``fit``."""
+
+    epoch: int  #: how many are done, counted over warm starts
+    loss: float  #: the mean over the epoch's batches
+    seconds: float
+    _fit: Fit
+
+    def classifier(self) -> Any:
+        """The classifier as it is now, to predict with, to score or to save; training goes on without it."""
+        if self._fit.engine.epoch != self.epoch:
+            raise RuntimeError("training has gone on: ask for the classifier in the callback of its epoch")
+        state = self._fit.state(copied=True)
+        copies = {
+            name: copy.deepcopy(getattr(state, name)) for name in ("classes", "label_totals", "belief", "history")
+        }
+        return copy.copy(self._fit.how)._set_fitted(replace(state, **copies))
+
+
+Callback = Callable[[FitEpoch], bool | None]
+
+
+class Fit:
+    """One training of a classifier, from checked samples and resolved settings to a :class:`FittedState`.
+
+    Making it changes nothing that the classifier has; :meth:`train` trains, and :meth:`state` is what was reached.
+    ``how`` is a classifier whose settings are resolved, ``before`` the state that training goes on from.
+    """
+
+    engine: Engine
+
+    def __init__(
+        self,
+        how: Any,
+        loss: tuple[LossSpec, dict[str, Any]],
+        samples: Samples,
+        before: FittedState | None,
+        *,
+        part: bool = False,
+        stream: Stream | None = None,
+        optional: Mapping[str, Any] | None = None,
+        temperature: float = 1.0,
+    ) -> None:
+        self.how, self.before, self.part, self.stream = how, before, part, stream
+        self.spec, self.options = loss
+        self.all_labels = samples  #: label sets are not split, as warnings are about labels
+        split = samples.labels.mask is not None and not self.spec.several
+        self.samples = samples.split() if split else samples
+        self.optional = dict(optional or {})
+        self.seed = before.seed if before else seed_of(how.random_state)
+        self.classes = before.classes if before else self.samples.labels.classes
+        self.history = [*before.history] if before else []
+        self.temperature = before.temperature if before else temperature
+        self.label_totals = self._label_totals()
+        unseen = 0.5 if part and not self.label_totals.all() else 0.0  # half a label each, until every class was named
+        belief = Belief.of(how.transition, self.label_totals + unseen)
+        self.belief = belief.with_weights(self._class_weights(belief))
+        self.scaling: Scaling | None = before.scaling if before else None
+        self.epochs_before = 0
+        self.index: IntArray | None = None  #: nearest neighbours
+
+    def _label_totals(self) -> FloatArray:
+        counted = None if self.stream is None else self.stream.totals
+        if counted is None:
+            counted = label_totals(self.samples.labels.values, len(self.classes), self.samples.weight)
+        return counted + (self.before.label_totals if self.part and self.before else 0.0)
+
+    def _class_weights(self, belief: Belief) -> ClassWeights | None:
+        """Return the weights that were asked for, from the shares of the labels."""
+        scheme, marginal = self.how.weights, belief.marginal
+        if isinstance(scheme, ClassWeights):
+            return scheme
+        if callable(self.how.loss) and not (scheme is None or (isinstance(scheme, str) and scheme == "auto")):
+            raise InputError("weights", "none or 'auto' for a loss of your own, which is not told any", repr(scheme))
+        if isinstance(scheme, str) and choice("weights", scheme, ["auto", *WEIGHTINGS]) == "auto":
+            scheme = self.spec.auto_weights
+        if scheme is None:
+            return None
+        pi: PiSource = "recovered"
+        if isinstance(scheme, str) and not marginal.all():
+            pi = "observed"  # which a warning says
+        assert belief.totals is not None
+        return weights_of_marginal(scheme, marginal, float(belief.totals.sum()), pi=pi)
+
+    def warn(self, *, stacklevel: int) -> None:
+        """Warn, in a line each, of what is wrong with labels, classes and Q, as far as can be seen before training."""
+        samples = self.all_labels
+        lines = [*doubts(self.label_totals, self.belief, self.classes)]
+        if "transition" in self.spec.context:
+            lines += corrected_twice(self.belief)
+        found = check_samples(samples.labels.values, self.belief, self.classes, weight=samples.weight)
+        for line in [*lines, found.warning] if found.contradicted else lines:
+            warnings.warn(line, LabelWarning, stacklevel=stacklevel + 1)
+
+    def train(self, epochs: int, *, near: NDArray[Any] | None, given_weight: Any, stacklevel: int) -> None:
+        """Train for so many epochs, and call the classifier's callbacks after each."""
+        training, samples = self._training(epochs), self.samples
+        check_size(training.model, samples.features.shape[1:], training.n_classes, dtype=training.dtype)
+        own = callable(self.how.loss)  # it may do something else at every step: nothing is recorded or left out
+        fastest = training_threads(training.model, samples.features, training.n_classes, training.batch_size)
+        with torch_threads(fastest) as threads:
+            if self.before is None:
+                self.scaling = self._scaling(stacklevel=stacklevel + 1)
+            self.index = self._neighbor_index(near) if self.how.neighbors > 1 else None
+            group = self._run_group(training.dtype)
+            if np.ptp(samples.weight) > 0:
+                _check_uses_weights(group.losses[0], training.like, samples, given=given_weight)
+            if self.stream is not None and training.feed is not None:
+                group = group.streamed(training.feed)
+            self.engine = make_engine([group], training, plain=own)
+            if self.before is not None and not self.engine.load_state(self.before.engine):
+                LOG.info("kept by another kind of engine: the optimiser starts anew from the weights that were reached")
+                self.engine.load_parameters(0, unfolded(self.before.network.state_dict(), self.scaling))
+                self.engine.epoch = self.before.n_iter
+            self.epochs_before = self.engine.epoch
+            self._run_epochs(self.epochs_before + epochs, threads, stacklevel=stacklevel + 1)
+
+    @property
+    def begun(self) -> bool:
+        """Whether an epoch is over."""
+        return hasattr(self, "engine") and self.engine.epoch > self.epochs_before
+
+    def _training(self, epochs: int) -> Training:
+        how, before = self.how, self.before
+        dtype, device = dtype_and_device(how.dtype, how.device)
+        epochs_before = before.n_iter if before else 0
+        own = callable(how.loss) or not isinstance(how.model, str | dict)  # such may draw from torch's global stream
+        model: ModelChoice = how.model
+        if before is not None and isinstance(before.network, UserStack):
+            module = _copied(before.network.module)  # with all that it has become
+            model = lambda shape, n_classes: module  # noqa: E731
+        recipe = recipe_of(how.training)
+        if self.part:  # nobody knows how many will come
+            recipe = replace(recipe, schedule="constant")
+        training = Training(
+            model=model,
+            n_classes=len(self.classes),
+            scale=1.0,
+            batch_size=how.batch_size,
+            weight_decay=how.weight_decay,
+            dtype=dtype,
+            device=device,
+            epochs=epochs_before + epochs,
+            recipe=recipe,
+            mean_losses=True,
+            turn=Turns(stream_seed(self.seed, "dropout", epochs_before), device).turn if own else nullcontext,
+        )
+        if self.stream is None:
+            return training
+        pairs = not self.spec.several
+        feed = self.stream.feed(pairs=pairs, batch_size=how.batch_size, seed=self.seed, dtype=how.dtype)
+        return replace(training, feed=feed)
+
+    def _scaling(self, *, stacklevel: int) -> Scaling | None:
+        """Return mean and deviation of columns if features are standardised."""
+        scaling = column_scaling(self.samples.features, always=True) if self.how.standardize else None
+        ratio = np.zeros(1) if scaling is None or self.how.dtype == "float64" else np.abs(scaling[0]) / scaling[1]
+        if ratio.max() > MAX_OFFSET:
+            line = f"X: the mean of column {ratio.argmax()} is {ratio.max():.2g} times its standard deviation, so that "
+            line += "float32 rounds its differences; subtract a constant from it or use dtype='float64'"
+            warnings.warn(line, RuntimeWarning, stacklevel=stacklevel + 1)
+        return scaling
+
+    def _neighbor_index(self, features: NDArray[Any] | None) -> IntArray:
+        """Return the nearest neighbours of each sample, in given features or in those that are trained on."""
+        if features is None:
+            features = standardized(self.samples.features, self.scaling)
+        weighted, seed = np.flatnonzero(self.samples.weight), self.seed
+        return nearest_neighbors(components(features, seed=seed), self.how.neighbors, seed=seed, among=weighted)
+
+    def _run_group(self, dtype: torch.dtype) -> RunGroup:
+        """Return the one run that is to be trained."""
+        how, weight = self.how, self.samples.weight
+        needed = np.ptp(weight) > 0 or callable(how.loss)  # a user's loss may count on them
+        scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if needed else None
+        labels = torch.as_tensor(self.samples.labels.values)
+        targets = Targets.of(labels, len(self.classes), scaled, float(weight.mean()))
+        loss = RunLoss(self.spec, tuple(self.options.items()), self.spec.told(self.belief), 0, 1)
+        if how.warm_up and self.belief.totals is not None:
+            early = self.spec.told(Belief.of(EARLY, self.belief.totals).with_weights(self.belief.weights))
+            loss = loss.after(how.warm_up, early)
+        x = to_tensor(standardized(self.samples.features, self.scaling), dtype, torch.device("cpu"))
+        if self.index is not None:
+            shares = label_shares(self.samples.labels.values, len(self.classes), self.index, weight)
+            targets = replace(targets, near=torch.as_tensor(shares, dtype=dtype))
+        return RunGroup(x, targets, self.seed, [how.lr], [loss])
+
+    def _run_epochs(self, epochs: int, threads: int, *, stacklevel: int) -> None:
+        start, verbose = time.perf_counter(), self.how.verbose
+
+        def record(engine: Engine) -> bool:
+            nonlocal start
+            loss = float(engine.mean_losses(0))  # a GPU is waited for here, so the time is the epoch's
+            end = FitEpoch(engine.epoch, loss, time.perf_counter() - start, self)
+            self.history.append({"epoch": end.epoch, "loss": end.loss, "seconds": end.seconds})
+            if verbose and end.epoch % verbose == 0:
+                print(f"epoch {end.epoch}: loss {end.loss:.4f}", flush=True)
+            with torch_threads(threads):
+                stop = [callback(end) for callback in self.how.callbacks]  # every one is called
+            start = time.perf_counter()
+            return any(stop)
+
+        train(self.engine, epochs, [record])
+        if not np.isfinite(self.history[-1]["loss"]):
+            line = "training diverged: the loss is not finite; lower lr"
+            warnings.warn(line, RuntimeWarning, stacklevel=stacklevel + 1)
+
+    def state(self, *, copied: bool = False) -> FittedState:
+        """Return what was reached; a copy of it, if training goes on."""
+        network, scaling = self.engine.export(0), self.scaling
+        if copied or scaling is not None:  # the engine's own is for standardised features
+            network = copy.deepcopy(network)
+        if scaling is not None:
+            network.load_state_dict(folded(network.state_dict(), scaling))
+        state = FittedState(
+            classes=self.classes,
+            network=network,
+            model=self.how.model,
+            dtype=self.how.dtype,
+            link=self.spec.link,
+            mirrored=recipe_of(self.how.training).test_flip,
+            belief=self.belief,
+            label_totals=self.label_totals,
+            history=self.history,
+            n_iter=self.engine.epoch,
+            seed=self.seed,
+            inputs=self.samples.inputs,
+            engine={name: tensor.clone() for name, tensor in self.engine.state().items()},
+            scaling=scaling,
+            temperature=self.temperature,
+            optional=self.optional,
+        )
+        optional = dict(self.optional)
+        if self.spec.link == "softmax":
+            optional["prior"] = self._class_priors(state)
+        labels = self.samples.labels.index
+        if self.index is not None and labels is not None and not copied:
+            optional["neighbor_purity"] = label_purity(labels, self.index, self.belief.transition, optional["prior"])
+        return replace(state, optional=optional)
+
+    def _class_priors(self, state: FittedState) -> FloatArray:
+        """Return the mean of the model's probabilities over these samples, and those of earlier parts of a stream."""
+        totals, weight = np.zeros(len(self.classes)), self.samples.weight
+        for i in range(0, len(weight), CHUNK_SIZE):
+            logits = state.outputs(self.samples.features[i : i + CHUNK_SIZE], self.how.device) / self.temperature
+            totals += weight[i : i + CHUNK_SIZE] @ logits.softmax(-1).cpu().numpy()
+        if self.part and self.before is not None and "prior" in self.before.optional:
+            totals += self.before.optional["prior"] * (self.label_totals.sum() - weight.sum())
+        return normalised(totals)
+
+
+def _check_uses_weights(loss: RunLoss, like: torch.Tensor, samples: Samples, *, given: Any) -> None:
+    """Fail if weights, ``given`` or those of several labels of a sample, would have no effect."""
+    if loss.uses_sample_weights(like, sets=samples.labels.mask is not None):
+        return
+    what, remedy = (
+        "a loss that does not use sample weights",
+        "multiply the loss of each sample by targets.sample_weight",
+    )
+    if given is None:
+        raise InputError("y", f"one label per sample for {what}", "several, which are pairs with weights", remedy)
+    got = f"numbers from {samples.weight.min():g} to {samples.weight.max():g}"
+    raise InputError("sample_weight", f"None for {what}", got, remedy)
+
+
+def _copied(module: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy, or the module itself if it holds what cannot be copied, such as outputs of its last step."""
+    try:
+        return copy.deepcopy(module)
+    except Exception:  # whatever a user's attributes raise
+        return module

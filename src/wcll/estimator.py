@@ -1,27 +1,33 @@
-"""The scikit-learn face: fit on features and complementary labels, predict classes."""
+"""The scikit-learn classifier: fit on features and complementary labels, predict classes, score and evaluate."""
 
 from __future__ import annotations
 
 import copy
-import logging
-import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from wcll import _auto
+from wcll import __version__, _auto
 from wcll._fitting import (
+    INPUTS,
+    LOG,
+    Callback,
+    Fit,
+    FittedState,
     Samples,
     Stream,
+    called,
     check_features,
     check_groups,
     check_labels,
@@ -33,99 +39,48 @@ from wcll._fitting import (
 from wcll._neighbors import (
     Scaling,
     column_scaling,
-    components,
-    label_purity,
-    label_shares,
-    nearest_neighbors,
     standardized,
 )
-from wcll._random import stream_seed
-from wcll._validation import FloatArray, IntArray, choice, non_negative, positive, sample_weights, whole
-from wcll.evaluation import LabelFreeConfusion
+from wcll._validation import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    choice,
+    finite_array,
+    non_negative,
+    positive,
+    sample_weights,
+    whole,
+)
+from wcll.evaluation import LabelFreeConfusion, complementary_table, label_free_accuracy, label_free_confusion
+from wcll.evaluation.label_free import warn_of_contradiction
 from wcll.exceptions import InputError, InputTypeError, LabelWarning
-from wcll.keeping import KeptClassifier
 from wcll.labels import Belief
 from wcll.labels.counts import label_totals, observed_marginal
 from wcll.labels.families import EARLY
-from wcll.labels.goodness_of_fit import asked_by_features, check_samples, corrected_twice, doubts
-from wcll.labels.transition import normalised
-from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
-from wcll.losses import LOSSES, LossSpec, Targets
-from wcll.models.base import Family, ModelChoice, Turns, UserStack, check_size, family_of, folded, named, unfolded
-from wcll.training import Engine, RunGroup, RunLoss, Training, dtype_and_device, make_engine, torch_threads, train
-from wcll.training.recipe import recipe_of, usual, usual_model
-from wcll.training.runs import training_threads
-
-LOG = logging.getLogger("wcll")
-
-
-@dataclass(frozen=True)
-class FitEpoch:
-    """What a callback is told after an epoch of ``fit``."""
-
-    epoch: int  #: how many are done, counted over warm starts
-    loss: float  #: the mean over the epoch's batches
-    seconds: float
-    _model: ComplementaryClassifier
-    _engine: Engine
-    _samples: Samples
-
-    def classifier(self) -> ComplementaryClassifier:
-        """The classifier as it is now, to predict with, to score or to save; training goes on without it."""
-        if self._engine.epoch != self.epoch:
-            raise RuntimeError("training has gone on: ask for the classifier in the callback of its epoch")
-        taken = copy.copy(self._model)
-        for name in ("classes_", "label_totals_", "belief_", "history_"):
-            setattr(taken, name, copy.deepcopy(getattr(taken, name)))
-        taken.transition_, taken.weights_ = taken.belief_.transition, taken.belief_.weights
-        return taken._taken_from(self._engine, self._samples, copied=True)
-
-
-Callback = Callable[[FitEpoch], bool | None]
-
-#: What only some fits leave.
-SOMETIMES = (
-    "image_shape_",
-    "image_bytes_",
-    "feature_names_in_",
-    "chosen_",
-    "selection_",
-    "estimate_",
-    "prior_",
-    "neighbor_purity_",
+from wcll.labels.goodness_of_fit import asked_by_features, asked_by_predictions
+from wcll.labels.weights import ClassWeights
+from wcll.losses import LOSSES, LossSpec
+from wcll.models.base import (
+    Family,
+    ModelChoice,
+    RunStack,
+    family_of,
+    named,
 )
+from wcll.persistence import Saved, check_finite, header_of, open_model, write_model
+from wcll.training import dtype_and_device
+from wcll.training.recipe import recipe_of, usual, usual_model
+
+FROM_SEARCH = ("chosen", "selection", "estimate")  #: what a search leaves
 FOLDABLE = (Family.LINEAR, Family.DENSE)  #: models whose first layer can take over the scaling of features
 BATCH_SIZE = 256  #: samples of a step, if nothing else is said
 MIN_TO_SCALE = 30  #: samples of a first part; the standard deviation of fewer is off by more than 13 %
-MAX_OFFSET = 1e5  #: of a mean in standard deviations; from there on float32 is off by a hundredth of one
-AT_ONCE = 4096  #: training samples whose probabilities are added up together
 #: What is taken where a user names a loss and nothing else: the paper's setting.
 PAPER: dict[str, Any] = {
     **{"model": "linear", "lr": 5e-4, "max_epochs": 100, "weight_decay": 1e-4, "warm_up": 0},
     **{"neighbors": 1, "standardize": False},
 }
-
-
-def _check_uses_weights(loss: RunLoss, like: torch.Tensor, samples: Samples, *, given: Any) -> None:
-    """Fail if weights, ``given`` or those of several labels of a sample, would have no effect."""
-    if loss.uses_sample_weights(like, sets=samples.labels.mask is not None):
-        return
-    what, remedy = (
-        "a loss that does not use sample weights",
-        "multiply the loss of each sample by targets.sample_weight",
-    )
-    if given is None:
-        raise InputError("y", f"one label per sample for {what}", "several, which are pairs with weights", remedy)
-    got = f"numbers from {samples.weight.min():g} to {samples.weight.max():g}"
-    raise InputError("sample_weight", f"None for {what}", got, remedy)
-
-
-def _copied(module: torch.nn.Module) -> torch.nn.Module:
-    """A copy, or the module itself if it holds what cannot be copied, such as outputs of its last step."""
-    try:
-        return copy.deepcopy(module)
-    except Exception:  # whatever a user's attributes raise
-        return module
 
 
 def _ask(samples: Samples, belief: Belief, groups: NDArray[Any] | None, *, stacklevel: int) -> str | None:
@@ -136,7 +91,40 @@ def _ask(samples: Samples, belief: Belief, groups: NDArray[Any] | None, *, stack
     return question
 
 
-class ComplementaryClassifier(KeptClassifier):
+def _has_probabilities(self: Any) -> bool:
+    state = getattr(self, "fitted_", None)
+    link = state.link if state else self._loss()[0].link
+    if link != "softmax":
+        raise AttributeError(f"predict_proba: loss {self.loss!r} learns scores, not class probabilities")
+    return True
+
+
+class FittedAttribute:
+    """An attribute that ``fit`` leaves: read from the fitted state, where no one but ``fit`` changes it."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name.removesuffix("_")
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        if model is None:
+            return self
+        state = vars(model).get("fitted_")
+        if hasattr(state, self.name):
+            return getattr(state, self.name)
+        if state is None or self.name not in state.optional:
+            raise AttributeError(f"{self.name}_: there is none {'before fit' if state is None else 'after this fit'}")
+        return state.optional[self.name]
+
+    def __set__(self, model: Any, value: Any) -> None:
+        raise AttributeError(f"{self.name}_: fit alone sets it")
+
+
+def from_fit() -> Any:
+    """Declare a fitted attribute, whose type is that of the annotation."""
+    return FittedAttribute()
+
+
+class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that learns from complementary labels: what a sample is NOT.
 
     Parameters
@@ -283,7 +271,23 @@ class ComplementaryClassifier(KeptClassifier):
     neighbors: Any
     standardize: Any
     training: Any
-    estimate_: LabelFreeConfusion | None
+
+    fitted_: FittedState
+    classes_: NDArray[Any] = from_fit()
+    network_: RunStack = from_fit()
+    belief_: Belief = from_fit()
+    transition_: FloatArray = from_fit()
+    weights_: ClassWeights | None = from_fit()
+    label_totals_: FloatArray = from_fit()
+    history_: list[dict[str, Any]] = from_fit()
+    n_iter_: int = from_fit()
+    temperature_: float = from_fit()
+    scaling_: Scaling | None = from_fit()
+    prior_: FloatArray = from_fit()
+    chosen_: dict[str, Any] = from_fit()
+    selection_: list[dict[str, Any]] = from_fit()
+    estimate_: LabelFreeConfusion | None = from_fit()
+    neighbor_purity_: float | None = from_fit()
 
     def __init__(  # noqa: PLR0913
         self,
@@ -369,13 +373,7 @@ class ComplementaryClassifier(KeptClassifier):
             correct for the same; if a quick classifier predicts labels so well that they may be true labels.
         """
         near = check_neighbor_features(neighbor_features, X)
-        chooses = self._chooses()
-        if near is not None and (self.neighbors if chooses else self._settled().neighbors) == 1:
-            raise InputError("neighbor_features", "None where neighbors is 1", f"shape {near.shape}", "set neighbors")
-        if chooses:
-            return self._choose(X, y, sample_weight, groups, near=near)
-        epochs = whole("max_epochs", self._settled().max_epochs)
-        return self._learn(X, y, sample_weight, self.classes, epochs, part=False, near=near, groups=groups)
+        return self._fit(X, y, sample_weight, groups, near=near)
 
     def fit_stream(self, stream: Stream) -> Self:
         """Learn from samples that do not fit into memory, as ``wcll train --stream`` reads them.
@@ -388,12 +386,7 @@ class ComplementaryClassifier(KeptClassifier):
             raise InputError("neighbors", "None or 1 for data that are streamed", self.neighbors)
         if self.standardize or (self.warm_start and getattr(self, "scaling_", None) is not None):
             raise InputError("standardize", "None or False, also in an earlier fit, for data that are streamed", True)
-        if self._chooses():
-            return self._choose(stream.x, stream.y, None, stream.groups, stream)
-        epochs = whole("max_epochs", self._settled().max_epochs)
-        return self._learn(
-            stream.x, stream.y, None, self.classes, epochs, part=False, stream=stream, groups=stream.groups
-        )
+        return self._fit(stream.x, stream.y, None, stream.groups, stream=stream)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: ArrayLike | None = None
@@ -404,78 +397,103 @@ class ComplementaryClassifier(KeptClassifier):
         again, their counts are not asked whether they contradict Q; ``score`` asks. With ``loss="auto"`` nothing is
         chosen from a part: unless an earlier ``fit`` has chosen, ``forward`` is trained, told popularity.
         """
-        go_on = hasattr(self, "network_")
+        go_on = hasattr(self, "fitted_")
         known = self.classes_ if go_on else self.classes if classes is None else classes
         if known is None:
             raise InputError("classes", "every class, in the first call of partial_fit", None)
         if go_on and classes is not None and not np.array_equal(classes, self.classes_):
             raise InputError("classes", f"the classes of the first call, {self.classes_.tolist()}", list(classes))
-        return self._learn(X, y, sample_weight, known, 1, part=True)
+        return self._fit(X, y, sample_weight, classes=known, part=True)
 
-    def _choose(
+    def _fit(
         self,
         X: Any,
         y: Any,
         sample_weight: Any,
-        groups: Any,
-        stream: Stream | None = None,
+        groups: Any = None,
+        *,
+        classes: Any = None,
         near: NDArray[Any] | None = None,
+        stream: Stream | None = None,
+        part: bool = False,
     ) -> Self:
-        """Choose what was left open without a true label, and learn with it."""
-        blank = copy.copy(self)
-        blank.__dict__.pop("chosen_", None)  # of an earlier fit
-        new = blank._settled()
-        new._check_settings(go_on=False)
-        if not (self.weights is None or (isinstance(self.weights, str) and self.weights == "auto")):
+        """Check everything once, search where settings are left open, train, and take the fitted state in the end.
+
+        What fails before an epoch is over changes nothing; a training that is interrupted leaves what it reached.
+        """
+        before = getattr(self, "fitted_", None) if part or self.warm_start else None
+        searches = self._is_auto() and before is None and not part
+        chosen = before.optional.get("chosen") if before and self._is_auto() else None
+        how = self._resolved(chosen)
+        if near is not None and (self.neighbors if searches else how.neighbors) == 1:
+            raise InputError("neighbor_features", "None where neighbors is 1", f"shape {near.shape}", "set neighbors")
+        epochs = 1 if part else whole("max_epochs", how.max_epochs)
+        loss = how._check_settings(before)
+        if searches and not (self.weights is None or (isinstance(self.weights, str) and self.weights == "auto")):
             raise InputError("weights", "none or 'auto' for loss='auto'", repr(self.weights), "name a loss")
-        samples = new._check_samples(X, y, sample_weight, self.classes, go_on=False, part=False)
-        totals = label_totals(samples.labels.values, len(samples.labels.classes), samples.weight)
-        checked_groups = check_groups(groups, len(samples.features))
-        question = _ask(samples, Belief.of(new.transition, totals + 0.5), checked_groups, stacklevel=4)
-        _, device = dtype_and_device(self.dtype, self.device)
-        if self.model is None and self.training is None:
-            blank.training = _auto.training_for(samples.features.shape[1:], device)
-            new = blank._settled()
-            new._check_settings(go_on=False)
-        if (weighted := int(np.count_nonzero(samples.weight))) < _auto.MIN_SAMPLES:
-            few = f"{weighted} samples are too few to select by"
-            warnings.warn(f"{few}: {_auto.LOSS} with popularity's Q is trained", LabelWarning, stacklevel=3)
-            blank._learn(X, y, sample_weight, self.classes, new.max_epochs, part=False, stream=stream, near=near)
-            self._become(blank)
-            return self
-        seed = seed_of(self.random_state)
-        found, scaling = self._searched(samples, new, seed, checked_groups, near, stream)
-        told = copy.copy(self)
-        told.random_state = seed
-        told.chosen_ = {
-            "loss": _auto.LOSS,
-            "training": new.training,
-            **found.settings,
-            **self._lengths(found.settings, len(samples.features), stream),
-            "standardize": scaling is not None,
-        }
-        told.selection_, told.estimate_ = found.table(), found.estimate
-        if told.estimate_ is not None and told.estimate_.warning is None and question is not None:
-            told.estimate_ = told.estimate_.withdrawn(question)
-        before = getattr(self, "network_", None)
+        samples = self._check_samples(X, y, sample_weight, classes, before, part)
+        member = check_groups(groups, len(samples.features))
+        optional, temperature = dict[str, Any](), 1.0
+        if before is not None and self._is_auto():
+            optional = {name: before.optional[name] for name in FROM_SEARCH if name in before.optional}
+        if searches:
+            how, optional, temperature = self._search(how, samples, member, near, stream)
+            loss, epochs = how._check_settings(None), whole("max_epochs", how.max_epochs)
+        fit = Fit(how, loss, samples, before, part=part, stream=stream, optional=optional, temperature=temperature)
+        if not part:  # the parts of a stream may be the same labels again
+            if not optional:  # else it was asked before the search
+                _ask(samples, fit.belief, member, stacklevel=4)
+            fit.warn(stacklevel=3)
         try:
-            told._learn(
-                X,
-                y,
-                sample_weight,
-                self.classes,
-                told.chosen_["max_epochs"],
-                part=False,
-                temperature=found.temperature,
-                stream=stream,
-                near=near,
-            )
+            fit.train(epochs, near=near, given_weight=sample_weight, stacklevel=3)
         finally:
-            if getattr(told, "network_", None) is not before:
-                self._become(told)
+            if fit.begun:
+                self._set_fitted(fit.state())
         return self
 
-    def _searched(
+    def _set_fitted(self, state: FittedState) -> Self:
+        """Take a fitted state; settings, and what callbacks may have set, stay."""
+        for name in INPUTS:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(state.inputs, fitted_=state)
+        return self
+
+    def _search(
+        self, how: Self, samples: Samples, groups: IntArray | None, near: NDArray[Any] | None, stream: Stream | None
+    ) -> tuple[Self, dict[str, Any], float]:
+        """Return resolved settings, what a search leaves (choice, candidates, estimate), and the temperature.
+
+        No true label is used. Of too few samples nothing is selected, and nothing is left.
+        """
+        totals = label_totals(samples.labels.values, len(samples.labels.classes), samples.weight)
+        question = _ask(samples, Belief.of(how.transition, totals + 0.5), groups, stacklevel=5)
+        _, device = dtype_and_device(self.dtype, self.device)
+        if self.model is None and self.training is None:
+            open_training = copy.copy(self)
+            open_training.training = _auto.training_for(samples.features.shape[1:], device)
+            how = open_training._resolved()
+            how._check_settings(None)
+        if (weighted := int(np.count_nonzero(samples.weight))) < _auto.MIN_SAMPLES:
+            few = f"{weighted} samples are too few to select by"
+            warnings.warn(f"{few}: {_auto.LOSS} with popularity's Q is trained", LabelWarning, stacklevel=4)
+            return how, {}, 1.0
+        seed = seed_of(self.random_state)
+        selected, scaling = self._selected(samples, how, seed, groups, near, stream)
+        chosen = {
+            "loss": _auto.LOSS,
+            "training": how.training,
+            **selected.settings,
+            **self._lengths(selected.settings, len(samples.features), stream),
+            "standardize": scaling is not None,
+        }
+        estimate = selected.estimate
+        if estimate is not None and estimate.warning is None and question is not None:
+            estimate = estimate.withdrawn(question)
+        how = self._resolved(chosen)
+        how.random_state = seed
+        return how, {"chosen": chosen, "selection": selected.table(), "estimate": estimate}, selected.temperature
+
+    def _selected(
         self,
         samples: Samples,
         new: Self,
@@ -532,25 +550,18 @@ class ComplementaryClassifier(KeptClassifier):
             return {"max_epochs": passes, "warm_up": min(ceil(warm_up / ratio), passes - 1)}
         return {"max_epochs": passes, "warm_up": min(warm_up / ratio, passes / 3)}  # it may end within a pass
 
-    def _chooses(self) -> bool:
-        """Whether a fit begins with choosing, and does not go on from an earlier one."""
-        return self._is_auto() and not (self.warm_start and hasattr(self, "network_"))
-
     def _is_auto(self) -> bool:
         """Whether all that is not given is to be chosen."""
         return isinstance(self.loss, str) and self.loss == _auto.AUTO
 
-    def _settled(self) -> Self:
-        """A copy in which everything is settled that may be left open."""
+    def _resolved(self, chosen: Mapping[str, Any] | None = None) -> Self:
+        """Return a copy in which every setting has a value: a given one, one that was chosen, or the usual one."""
         new, settings = copy.copy(self), dict(PAPER)
         if self._is_auto():
             settings |= {"lr": 2e-3, "transition": EARLY}
             new.loss = _auto.LOSS
-            for name, value in getattr(self, "chosen_", {}).items():
+            for name, value in (chosen or {}).items():
                 setattr(new, name, value)
-        else:
-            for name in ("chosen_", "selection_", "estimate_"):  # of an earlier fit
-                new.__dict__.pop(name, None)
         if new.training is None:
             image = self._is_auto() and new.model is not None and family_of(new.model) is Family.IMAGE
             new.training = "strong" if image else "plain"
@@ -562,79 +573,17 @@ class ComplementaryClassifier(KeptClassifier):
         new.model = usual_model(new.model, new.training)
         return new
 
-    def _learn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        classes: Any,
-        epochs: int,
-        *,
-        part: bool,
-        temperature: float = 1.0,
-        stream: Stream | None = None,
-        near: NDArray[Any] | None = None,
-        groups: Any = None,
-    ) -> Self:
-        """Learn on a copy that takes this one's place once an epoch is over: what fails before changes nothing."""
-        go_on = hasattr(self, "network_") and (part or self.warm_start)
-        new = self._settled()
-        spec, options = new._check_settings(go_on)
-        samples = new._check_samples(X, y, sample_weight, self.classes_ if go_on else classes, go_on, part)
-        one_each = samples.split() if samples.labels.mask is not None and not spec.several else samples
-        new._start(one_each, spec, go_on, part, stream)
-        if not go_on:
-            new.temperature_ = temperature
-        if not part:  # the parts of a stream may be the same labels again
-            new._warn_of(samples, spec, check_groups(groups, len(samples.features)))
-        samples = one_each
-        training = new._training(len(new.classes_), epochs, go_on)
-        if part:  # nobody knows how many will come
-            training = replace(training, recipe=replace(training.recipe, schedule="constant"))
-        if stream is not None:
-            pairs = not spec.several
-            feed = stream.feed(pairs=pairs, batch_size=self.batch_size, seed=new.seed_, dtype=self.dtype)
-            training = replace(training, feed=feed)
-        check_size(training.model, samples.features.shape[1:], training.n_classes, dtype=training.dtype)
-        own = callable(self.loss)  # a user's loss may do something else at every step: nothing is recorded or left out
-        fastest = training_threads(training.model, samples.features, training.n_classes, training.batch_size)
-        with torch_threads(fastest) as threads:
-            new.scaling_ = new._scaling(samples, go_on)
-            index = new._neighbor_index(samples, near) if new.neighbors > 1 else None
-            group = new._run_group(samples, spec, options, training.dtype, index)
-            if np.ptp(samples.weight) > 0:
-                _check_uses_weights(group.losses[0], training.like, samples, given=sample_weight)
-            if stream is not None and training.feed is not None:
-                group = group.streamed(training.feed)
-            engine = make_engine([group], training, plain=own)
-            if go_on and not engine.load_state(self.state_):
-                LOG.info("kept by another kind of engine: the optimiser starts anew from the weights that were reached")
-                engine.load_parameters(0, unfolded(self.network_.state_dict(), new.scaling_))
-                engine.epoch = self.n_iter_
-            begun = engine.epoch
-            try:
-                new._train(engine, samples, begun + epochs, threads)
-            finally:
-                if engine.epoch > begun:
-                    self._become(new._taken_from(engine, samples))
-        labels = samples.labels.index
-        if index is not None and labels is not None:
-            self.neighbor_purity_ = label_purity(labels, index, self.transition_, self.prior_)
-        return self
-
-    def _become(self, new: ComplementaryClassifier) -> None:
-        """Take what another has learned; settings, and what callbacks may have set, stay."""
-        settings = self.get_params(deep=False)
-        for name in SOMETIMES:
-            self.__dict__.pop(name, None)
-        self.__dict__.update({name: value for name, value in new.__dict__.items() if name not in settings})
-
-    def _check_samples(self, X: Any, y: Any, sample_weight: Any, classes: Any, go_on: bool, part: bool) -> Samples:
-        features = check_features(self, X, reset=not go_on)
-        labels = check_labels(y, classes, len(features))
+    def _check_samples(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, before: FittedState | None, part: bool
+    ) -> Samples:
+        """Check X, y and weights, once in a fit."""
+        known = before.classes if before else self.classes if classes is None else classes
+        checked = copy.copy(self)  # takes what scikit-learn says of X
+        features = check_features(checked, X, reset=before is None)
+        labels = check_labels(y, known, len(features))
         weight, n_classes = sample_weights(sample_weight, len(features)), len(labels.classes)
         check_target_prior(self.target_prior, n_classes)
-        if part and not go_on and self.standardize and len(features) < MIN_TO_SCALE:
+        if part and before is None and self.standardize and len(features) < MIN_TO_SCALE:
             expected = f"at least {MIN_TO_SCALE} samples in the first partial_fit with standardize=True"
             raise InputError("X", expected, len(features), "fewer do not show the scale of a column")
         if not part:  # parts of a stream may well have few samples, or one label only
@@ -642,159 +591,177 @@ class ComplementaryClassifier(KeptClassifier):
                 got = f"n_samples = {len(features)}"
                 raise InputError("X", f"at least as many samples as classes, {n_classes}", got)
             observed_marginal(labels.values, n_classes, sample_weight=weight)
-        return Samples(features, labels, weight)
+        inputs = {name: value for name, value in vars(checked).items() if name in INPUTS}
+        return Samples(features, labels, weight, inputs)
 
-    def _start(self, samples: Samples, spec: LossSpec, go_on: bool, part: bool, stream: Stream | None) -> None:
-        """Set all that is known before training."""
-        if not go_on:
-            self.seed_, self.classes_ = seed_of(self.random_state), samples.labels.classes
-        self.history_ = [*self.history_] if go_on else []
-        if not (go_on and part):
-            self.__dict__.pop("prior_", None)  # of an earlier fit
-        mirrored = recipe_of(self.training).test_flip
-        self.fitted_ = {"model": self.model, "dtype": self.dtype, "link": spec.link, "mirrored": mirrored}
-        counted = None if stream is None else stream.totals
-        totals = label_totals(samples.labels.values, len(self.classes_), samples.weight) if counted is None else counted
-        self.label_totals_ = totals + (self.label_totals_ if part and go_on else 0.0)
-        unseen = 0.5 if part and not self.label_totals_.all() else 0.0  # half a label each, until every class was named
-        belief = Belief.of(self.transition, self.label_totals_ + unseen)
-        self.belief_ = belief.with_weights(self._class_weights(belief, spec))
-        self.transition_, self.weights_ = self.belief_.transition, self.belief_.weights
+    # Predicting
 
-    def _warn_of(self, samples: Samples, spec: LossSpec, groups: IntArray | None) -> None:
-        """What is wrong with labels, classes and Q, as far as can be told before training: a line each."""
-        labels, weight = samples.labels.values, samples.weight
-        if not hasattr(self, "chosen_"):  # else it was asked before anything was chosen
-            _ask(samples, self.belief_, groups, stacklevel=5)
-        lines = [*doubts(self.label_totals_, self.belief_, self.classes_)]
-        if "transition" in spec.context:
-            lines += corrected_twice(self.belief_)
-        found = check_samples(labels, self.belief_, self.classes_, weight=weight)
-        for line in [*lines, found.warning] if found.contradicted else lines:
-            warnings.warn(line, LabelWarning, stacklevel=4)
+    def _features(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        return check_features(self, X, reset=False)
 
-    def _training(self, n_classes: int, epochs: int, go_on: bool) -> Training:
-        dtype, device = dtype_and_device(self.dtype, self.device)
-        begun = self.n_iter_ if go_on else 0
-        own = callable(self.loss) or not isinstance(self.model, str | dict)  # such may draw from torch's global stream
-        model: ModelChoice = self.model
-        if go_on and isinstance(self.network_, UserStack):
-            module = _copied(self.network_.module)  # with all that it has become
-            model = lambda shape, n_classes: module  # noqa: E731
-        return Training(
-            model=model,
-            n_classes=n_classes,
-            scale=1.0,
-            batch_size=self.batch_size,
-            weight_decay=self.weight_decay,
-            dtype=dtype,
-            device=device,
-            epochs=begun + epochs,
-            recipe=recipe_of(self.training),
-            mean_losses=True,
-            turn=Turns(stream_seed(self.seed_, "dropout", begun), device).turn if own else nullcontext,
+    def _outputs(self, features: NDArray[Any]) -> torch.Tensor:
+        return self.fitted_.outputs(features, self.device)
+
+    def _shift(self) -> FloatArray | None:
+        """Return by what logarithms of probabilities change for ``target_prior``; None without one."""
+        return self.fitted_.shift(self.target_prior)
+
+    def _scores(self, X: Any) -> torch.Tensor:
+        """Outputs for the class shares that predictions are for; over the temperature, logarithms of probabilities."""
+        return self._shifted(self._outputs(self._features(X)))
+
+    def _shifted(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return outputs for the class shares that predictions are for."""
+        shift = self._shift()
+        return logits if shift is None else logits + self.temperature_ * torch.as_tensor(shift, device=logits.device)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each sample, were classes as frequent as ``target_prior`` says."""
+        index = self._scores(X).argmax(-1).cpu().numpy()
+        names: NDArray[Any] = self.classes_[index]
+        return names
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities, shape (n, k); only for losses that learn them.
+
+        They are calibrated to complementary labels under ``belief_``, for the training samples' class shares or those
+        of ``target_prior``: after ``loss="auto"`` their temperature is the one that makes held-out labels likeliest,
+        before the model was fitted to these as well; else it is 1, and what training reached is all. Held-out labels
+        tell how well: :func:`wcll.evaluation.label_free_reliability`.
+        """
+        proba: FloatArray = (self._scores(X) / self.temperature_).softmax(-1).cpu().numpy()
+        return proba
+
+    def as_trained(self, probabilities: ArrayLike) -> FloatArray:
+        """What :meth:`predict_proba` gives, moved back to the class shares of the training samples.
+
+        Complementary labels like those of training judge these and no others.
+        """
+        check_is_fitted(self)
+        found = finite_array("probabilities", probabilities, (len(np.atleast_1d(probabilities)), len(self.classes_)))
+        shift = self._shift()
+        if shift is None:
+            return found
+        back: FloatArray = softmax(np.log(np.maximum(found, np.finfo(np.float64).tiny)) - shift, axis=1)
+        return back
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores, shape (n, k); for two classes the difference of the second and the first, shape (n,)."""
+        scores: FloatArray = self._scores(X).cpu().numpy()
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Coefficients of a linear model, shape (k, d): a row a class, also for two classes."""
+        weight = self._linear("coef_")["layer.weight"][0]
+        if self.fitted_.mirrored:  # the mean over a sample and its mirror image is linear as well
+            shape = getattr(self, "image_shape_", (self.n_features_in_,))
+            weight = (weight + weight.view(-1, *shape).flip(-1).flatten(1)) / 2
+        coefficients: FloatArray = weight.cpu().numpy()
+        return coefficients
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """Constants of a linear model, shape (k,), for the class shares that predictions are for."""
+        constants: FloatArray = self._linear("intercept_")["layer.bias"][0].cpu().numpy()
+        shift = self._shift()
+        return constants if shift is None else constants + self.temperature_ * shift
+
+    def _linear(self, name: str) -> dict[str, torch.Tensor]:
+        """Parameters of a linear model, copied; an AttributeError for others, as ``hasattr`` wants it."""
+        if not hasattr(self, "fitted_"):
+            raise AttributeError(f"{name}: the model is not fitted yet")
+        if self.network_.family is not Family.LINEAR:
+            model = self.fitted_.model
+            kind = repr(named(model, "model")[0]) if isinstance(model, str | dict) else "your own"
+            raise AttributeError(f"{name}: only linear models have one, and this is {kind}")
+        return {key: value.to(torch.float64, copy=True) for key, value in self.network_.state_dict().items()}
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """An estimate of accuracy from complementary labels ``y``: unbiased if the assumed Q is right.
+
+        Plain accuracy against complementary labels would reward the worst model. Do not compare different
+        ``transition`` by it: each would be judged under its own assumption. For true labels use
+        ``sklearn.metrics.accuracy_score(y_true, model.predict(X))``. With a ``target_prior`` these predictions are
+        judged as they are, on samples like those of ``y``, where others would be right more often.
+
+        Labels that contradict Q make it meaningless, which a :class:`wcll.LabelWarning` says; with predictions,
+        held-out labels show more wrong Qs than label counts do in ``fit``. That nothing is said does not mean that Q is
+        right: some wrong Qs no label can show. Labels that the model has learnt by heart
+        may contradict even a Q that is right.
+        """
+        features = self._features(X)
+        predicted = self._shifted(self._outputs(features)).argmax(-1).cpu().numpy()
+        labels = check_labels(y, self.classes_, len(predicted)).values
+        score = label_free_accuracy(labels, predicted, self.transition_, sample_weight=sample_weight)[0]
+        if (question := self._question(features, labels, predicted)) is not None:
+            warnings.warn(question, LabelWarning, stacklevel=2)
+        else:
+            warn_of_contradiction(labels, predicted, self.belief_, self.classes_, weight=sample_weight)
+        return score
+
+    def evaluate(self, X: Any, y: Any) -> LabelFreeConfusion:
+        """Accuracy, balanced accuracy, F1 and recalls from complementary labels ``y`` that were not trained on.
+
+        Each figure has a 95 % interval and a verdict, and rests on ``belief_``; whether the labels contradict that is
+        said as well. "Ok" needs a Q that was measured (``transition_from_pairs``, ``transition_from_repeated``): no
+        label can confirm one that is assumed, and figures that rest on it "can't be checked". One label a sample:
+        several of one sample are no independent witnesses. ``print`` shows all. Accuracy is that on samples like those
+        of ``y``, whatever ``target_prior`` says.
+        """
+        features = self._features(X)
+        predicted = self._shifted(self._outputs(features)).argmax(-1).cpu().numpy()
+        labels = check_labels(y, self.classes_, len(predicted)).values
+        if labels.ndim == 2:
+            expected, several = "one label a sample", "a mask, or several of a sample"
+            raise InputError(called(y) or "y", expected, several, "take one of each sample; score takes sets")
+        found = label_free_confusion(
+            complementary_table(labels, predicted, len(self.classes_)), self.belief_, classes=self.classes_
         )
+        question = self._question(features, labels, predicted)
+        return found if question is None else found.withdrawn(question)
 
-    def _scaling(self, samples: Samples, go_on: bool) -> Scaling | None:
-        """Return mean and deviation of columns if features are standardised; training that goes on keeps them."""
-        if go_on:
-            return self.scaling_
-        scaling = column_scaling(samples.features, always=True) if self.standardize else None
-        ratio = np.zeros(1) if scaling is None or self.dtype == "float64" else np.abs(scaling[0]) / scaling[1]
-        if ratio.max() > MAX_OFFSET:
-            line = f"X: the mean of column {ratio.argmax()} is {ratio.max():.2g} times its standard deviation, so that "
-            line += "float32 rounds its differences; subtract a constant from it or use dtype='float64'"
-            warnings.warn(line, RuntimeWarning, stacklevel=4)
-        return scaling
+    def _question(self, features: NDArray[Any], labels: IntArray | BoolArray, predicted: IntArray) -> str | None:
+        """Ask whether labels are true ones, if most name the prediction, or if neighbours predict them too well.
 
-    def _run_group(
-        self,
-        samples: Samples,
-        spec: LossSpec,
-        options: dict[str, Any],
-        dtype: torch.dtype,
-        neighbors: IntArray | None = None,
-    ) -> RunGroup:
-        """The one run that is to be trained."""
-        weight = samples.weight
-        needed = np.ptp(weight) > 0 or callable(self.loss)  # a user's loss may count on them
-        scaled = torch.as_tensor(weight / weight.mean(), dtype=dtype) if needed else None
-        labels = torch.as_tensor(samples.labels.values)
-        targets = Targets.of(labels, len(self.classes_), scaled, float(weight.mean()))
-        loss = RunLoss(spec, tuple(options.items()), spec.told(self.belief_), 0, 1)
-        if self.warm_up and self.belief_.totals is not None:
-            early = spec.told(Belief.of(EARLY, self.belief_.totals).with_weights(self.weights_))
-            loss = loss.after(self.warm_up, early)
-        x = to_tensor(standardized(samples.features, self.scaling_), dtype, torch.device("cpu"))
-        if neighbors is not None:
-            shares = label_shares(samples.labels.values, len(self.classes_), neighbors, weight)
-            targets = replace(targets, near=torch.as_tensor(shares, dtype=dtype))
-        return RunGroup(x, targets, self.seed_, [self.lr], [loss])
+        A Q that was estimated with models may have learned true labels: that of popularity is the measure then.
+        """
+        belief, question = self.belief_, None
+        if belief.basis is not None and belief.totals is not None and not belief.known:
+            belief = Belief.of("popularity", belief.totals + 0.5)
+        if labels.ndim == 1:
+            question = asked_by_predictions(complementary_table(labels, predicted, len(self.classes_)))
+        return question or asked_by_features(features, labels, belief.transition)
 
-    def _neighbor_index(self, samples: Samples, features: NDArray[Any] | None) -> IntArray:
-        """Return the nearest neighbours of each sample, in given features or in those that are trained on."""
-        if features is None:
-            features = standardized(samples.features, self.scaling_)
-        weighted = np.flatnonzero(samples.weight)
-        return nearest_neighbors(components(features, seed=self.seed_), self.neighbors, seed=self.seed_, among=weighted)
+    def encode(self, y: Any) -> IntArray | BoolArray:
+        """Complementary labels as class indices, or as a mask."""
+        check_is_fitted(self)
+        return check_labels(y, self.classes_).values
 
-    def _class_weights(self, belief: Belief, spec: LossSpec) -> ClassWeights | None:
-        """The weights that were asked for, from the shares of the labels."""
-        scheme, marginal = self.weights, belief.marginal
-        if isinstance(scheme, ClassWeights):
-            return scheme
-        if callable(self.loss) and not (scheme is None or (isinstance(scheme, str) and scheme == "auto")):
-            raise InputError("weights", "none or 'auto' for a loss of your own, which is not told any", repr(scheme))
-        if isinstance(scheme, str) and choice("weights", scheme, ["auto", *WEIGHTINGS]) == "auto":
-            scheme = spec.auto_weights
-        if scheme is None:
-            return None
-        pi: PiSource = "recovered"
-        if isinstance(scheme, str) and not marginal.all():
-            pi = "observed"  # which a warning says
-        assert belief.totals is not None
-        return weights_of_marginal(scheme, marginal, float(belief.totals.sum()), pi=pi)
+    # Files
 
-    def _taken_from(self, engine: Engine, samples: Samples, *, copied: bool = False) -> Self:
-        """This classifier with what an engine has learned; a copy of it, if training goes on."""
-        network = engine.export(0)
-        copied = copied or self.scaling_ is not None  # the engine's own is for standardised features
-        self.network_, self.n_iter_ = copy.deepcopy(network) if copied else network, engine.epoch
-        if self.scaling_ is not None:
-            self.network_.load_state_dict(folded(self.network_.state_dict(), self.scaling_))
-        self.state_ = {name: tensor.clone() for name, tensor in engine.state().items()}
-        if self.fitted_["link"] == "softmax":
-            self.prior_ = self._class_shares(samples)
-        return self
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted classifier to one safetensors file, with its settings as JSON; nothing is pickled."""
+        check_is_fitted(self)
+        header = header_of(self.fitted_, self.get_params(deep=False), __version__)
+        tensors = self.network_.state_dict()
+        check_finite("model", tensors)
+        write_model(path, tensors, header)
 
-    def _class_shares(self, samples: Samples) -> FloatArray:
-        """The mean of the model's probabilities over these samples, and those of earlier parts of a stream."""
-        totals, weight = np.zeros(len(self.classes_)), samples.weight
-        for i in range(0, len(weight), AT_ONCE):
-            logits = self._outputs(samples.features[i : i + AT_ONCE]) / self.temperature_
-            totals += weight[i : i + AT_ONCE] @ logits.softmax(-1).cpu().numpy()
-        if hasattr(self, "prior_"):
-            totals += self.prior_ * (self.label_totals_.sum() - weight.sum())
-        return normalised(totals)
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return a classifier that :meth:`save` wrote, on this machine's device.
 
-    def _train(self, engine: Engine, samples: Samples, epochs: int, threads: int) -> None:
-        start = time.perf_counter()
-
-        def record(engine: Engine) -> bool:
-            nonlocal start
-            loss = float(engine.mean_losses(0))  # a GPU is waited for here, so the time is the epoch's
-            end = FitEpoch(engine.epoch, loss, time.perf_counter() - start, self, engine, samples)
-            self.history_.append({"epoch": end.epoch, "loss": end.loss, "seconds": end.seconds})
-            if self.verbose and end.epoch % self.verbose == 0:
-                print(f"epoch {end.epoch}: loss {end.loss:.4f}", flush=True)
-            with torch_threads(threads):
-                stop = [callback(end) for callback in self.callbacks]  # every one is called
-            start = time.perf_counter()
-            return any(stop)
-
-        train(engine, epochs, [record])
-        if not np.isfinite(self.history_[-1]["loss"]):
-            warnings.warn("training diverged: the loss is not finite; lower lr", RuntimeWarning, stacklevel=4)
+        It predicts as it did; training goes on with a fresh optimiser.
+        """
+        with open_model(path) as file:
+            saved = Saved.of(file.header, cls._get_param_names())
+            model = cls(**saved.settings)
+            state = saved.state(file, seed_of(model.random_state), model.device)
+            state.shift(model.target_prior)  # a target that cannot be had is said of the file
+        return model._set_fitted(state)
 
     # What was chosen
 
@@ -821,10 +788,10 @@ class ComplementaryClassifier(KeptClassifier):
 
     def _what_was_trained(self) -> str:
         """The report of a model of which nothing was selected."""
-        lr = self._settled().lr
+        lr = self._resolved().lr
         spec, options = self._loss()
         loss = "your own loss" if callable(self.loss) else f"{spec.name}{f' {options}' if options else ''}"
-        model = self.fitted_["model"]
+        model = self.fitted_.model
         name = named(model, "model")[0] if isinstance(model, str | dict) else "your own model"
         epochs = f"{self.n_iter_} epoch{'' if self.n_iter_ == 1 else 's'}"
         return (
@@ -851,25 +818,25 @@ class ComplementaryClassifier(KeptClassifier):
             )
         return spec, options
 
-    def _check_settings(self, go_on: bool) -> tuple[LossSpec, dict[str, Any]]:
+    def _check_settings(self, before: FittedState | None) -> tuple[LossSpec, dict[str, Any]]:
         """Every setting that training uses, before anything is touched; then the loss."""
         whole("batch_size", self.batch_size)
         largest = float(np.finfo(choice("dtype", self.dtype, ("float32", "float64"))).max)
         if max(positive("lr", self.lr), non_negative("weight_decay", self.weight_decay)) >= largest:
             got = f"lr {self.lr:g} and weight_decay {self.weight_decay:g}"
             raise InputError("lr, weight_decay", f"numbers that {self.dtype} can hold", got)
-        if go_on and self.classes is not None and not np.array_equal(self.classes, self.classes_):
+        if before and self.classes is not None and not np.array_equal(self.classes, before.classes):
             remedy = "set warm_start=False to start anew"
             raise InputError(
-                "classes", f"those that training began with, {self.classes_.tolist()}", self.classes, remedy
+                "classes", f"those that training began with, {before.classes.tolist()}", self.classes, remedy
             )
         non_negative("verbose", self.verbose)
         non_negative("warm_up", self.warm_up)
         if not isinstance(self.callbacks, Sequence) or not all(map(callable, self.callbacks)):
             raise InputTypeError("callbacks", "a sequence of functions", type(self.callbacks).__name__)
         for name in ("model", "dtype"):
-            if go_on and getattr(self, name) != self.fitted_[name]:
-                began = f"{self.fitted_[name]!r}, with which training began"
+            if before and getattr(self, name) != getattr(before, name):
+                began = f"{getattr(before, name)!r}, with which training began"
                 raise InputError(name, began, repr(getattr(self, name)), "set warm_start=False to start anew")
         if not isinstance(self.standardize, bool):
             raise InputTypeError("standardize", "True, False or None", type(self.standardize).__name__)

@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from os import PathLike
 from pathlib import Path
@@ -30,8 +30,8 @@ from wcll import __version__
 from wcll._files import check_target, replacing
 from wcll._fitting import check_features
 from wcll._validation import as_array, extra, positive, whole
+from wcll.estimator import ComplementaryClassifier
 from wcll.exceptions import InputError, InputTypeError
-from wcll.fitted import FittedClassifier
 from wcll.models.base import Family, alone
 
 OPSET = 20  #: of ONNX; onnxruntime 1.18 and newer run it
@@ -72,7 +72,7 @@ class Checked:
 
 
 def to_onnx(
-    classifier: FittedClassifier,
+    classifier: ComplementaryClassifier,
     path: str | PathLike[str],
     example: Any,
     *,
@@ -85,7 +85,7 @@ def to_onnx(
     ``tolerance`` from torch's on these, nothing is written. Its input is ``numbers``, of the classifier's dtype, or
     ``images``. A module of your own is written if torch can export it.
     """
-    if not isinstance(classifier, FittedClassifier):
+    if not isinstance(classifier, ComplementaryClassifier):
         expected, remedy = "a fitted ComplementaryClassifier", "of a Pipeline, its last step"
         raise InputTypeError("classifier", expected, type(classifier).__name__, remedy)
     check_is_fitted(classifier)
@@ -94,7 +94,7 @@ def to_onnx(
         X = as_array("example", example)
         before, feeds = before_images(classifier), image_feeds(classifier, X)
         return write_onnx(classifier, path, before, feeds, X, opset=opset, tolerance=tolerance)
-    numbers = features.astype(classifier.fitted_["dtype"])
+    numbers = features.astype(classifier.fitted_.dtype)
     names = getattr(classifier, "feature_names_in_", None)
     said = {"columns": None if names is None else names.tolist(), "what": f"{numbers.dtype}, a row a sample"}
     before = Before(nn.Identity(), metadata={"inputs": {"numbers": said}})
@@ -108,17 +108,17 @@ class _Pixels(nn.Module):
         return images.float() / 255
 
 
-def before_images(classifier: FittedClassifier) -> Before:
+def before_images(classifier: ComplementaryClassifier) -> Before:
     """Pixels as the classifier was fitted to them."""
     is_bytes = classifier.image_bytes_
-    kind = "unsigned bytes" if is_bytes else classifier.fitted_["dtype"]
+    kind = "unsigned bytes" if is_bytes else classifier.fitted_.dtype
     said = {"shape": list(classifier.image_shape_), "what": f"{kind}, an image a sample"}
     return Before(_Pixels() if is_bytes else nn.Identity(), metadata={"inputs": {"images": said}})
 
 
-def image_feeds(classifier: FittedClassifier, images: NDArray[Any]) -> Feeds:
+def image_feeds(classifier: ComplementaryClassifier, images: NDArray[Any]) -> Feeds:
     """What such a file takes of images."""
-    return {"images": images if classifier.image_bytes_ else images.astype(classifier.fitted_["dtype"])}
+    return {"images": images if classifier.image_bytes_ else images.astype(classifier.fitted_.dtype)}
 
 
 class _Predictor(nn.Module):
@@ -129,12 +129,12 @@ class _Predictor(nn.Module):
 
     shift: Tensor
 
-    def __init__(self, classifier: FittedClassifier, before: Before) -> None:
+    def __init__(self, classifier: ComplementaryClassifier, before: Before) -> None:
         super().__init__()
         network = copy.deepcopy(classifier.network_).cpu()
-        self.rounded = getattr(torch, classifier.fitted_["dtype"])
+        self.rounded = getattr(torch, classifier.fitted_.dtype)
         self.dtype = torch.float64 if network.family.small else torch.float32
-        self.network, self.before, self.mirrored = network.to(self.dtype), before.module, classifier.fitted_["mirrored"]
+        self.network, self.before, self.mirrored = network.to(self.dtype), before.module, classifier.fitted_.mirrored
         self.temperature = classifier.temperature_
         self.outputs = ["logits", *(["probabilities"] if hasattr(classifier, "predict_proba") else [])]
         shift = classifier._shift()
@@ -156,7 +156,7 @@ class _Predictor(nn.Module):
 
 
 def write_onnx(
-    classifier: FittedClassifier,
+    classifier: ComplementaryClassifier,
     path: str | PathLike[str],
     before: Before,
     feeds: Feeds,
@@ -241,7 +241,7 @@ def _quiet() -> Iterator[None]:
             logger.removeFilter(grave)
 
 
-def _finish(model: Any, classifier: FittedClassifier, before: Before) -> None:
+def _finish(model: Any, classifier: ComplementaryClassifier, before: Before) -> None:
     """Take texts instead of columns of 0 and 1, give names of classes, and say what all is."""
     helper = extra("onnx.helper", "onnx")
     graph, names = model.graph, [str(name) for name in classifier.classes_]
@@ -304,10 +304,11 @@ def _serialised(model: Any) -> bytes:
     return written
 
 
-def _check(classifier: FittedClassifier, written: bytes, feeds: Feeds, X: Any, tolerance: float) -> Checked:
+def _check(classifier: ComplementaryClassifier, written: bytes, feeds: Feeds, X: Any, tolerance: float) -> Checked:
     """Fail unless a file gives what torch gives on a CPU: for all samples at once, and for the first alone."""
     reference = copy.copy(classifier)
-    reference.device, reference.network_ = "cpu", copy.deepcopy(classifier.network_)
+    reference.device = "cpu"
+    reference.fitted_ = replace(classifier.fitted_, network=copy.deepcopy(classifier.network_))
     if hasattr(reference, "feature_names_in_"):  # samples are an array by now
         del reference.feature_names_in_
     some = {name: array[:MOST_CHECKED] for name, array in feeds.items()}

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import prod
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,6 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from wcll._files import check_file, replacing
+from wcll._fitting import FittedState
 from wcll._memory import check_memory
 from wcll._neighbors import Scaling
 from wcll._validation import (
@@ -37,6 +39,8 @@ from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import Belief, ClassWeights, EstimatedTransition
 from wcll.labels.encoding import class_names
 from wcll.losses.base import Link
+from wcll.models.base import outline_model
+from wcll.training.runs import dtype_and_device
 
 FORMAT = "wcll-model-1"
 DTYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "I32": torch.int32, "I16": torch.int16}
@@ -142,6 +146,36 @@ class Saved:
     chosen: dict[str, Any] | None = None  #: settings that were chosen, where that was left open
     selection: list[dict[str, Any]] | None = None  #: what they were chosen from
 
+    def state(self, file: ModelFile, seed: int, device: str) -> FittedState:
+        """Read the tensors, and return the fitted state; training goes on with a fresh optimiser."""
+        dtype, where = dtype_and_device(self.fitted["dtype"], device)
+        network = outline_model(self.fitted["model"], self.input_shape, len(self.classes), [seed], dtype)
+        tensors = file.read(network.state_dict())
+        check_finite("tensors", tensors)
+        network.load_state_dict(tensors, assign=True)
+        inputs: dict[str, Any] = {"n_features_in_": prod(self.input_shape)}
+        if len(self.input_shape) > 1:
+            inputs |= {"image_shape_": self.input_shape, "image_bytes_": self.image_bytes}
+        if self.feature_names:
+            inputs["feature_names_in_"] = np.array(self.feature_names, dtype=object)
+        optional: dict[str, Any] = {} if self.prior is None else {"prior": self.prior}
+        if self.chosen is not None:
+            optional |= {"chosen": self.chosen, "selection": self.selection or []}
+        return FittedState(
+            classes=self.classes,
+            network=network.to(where),
+            **self.fitted,
+            belief=self.belief,
+            label_totals=self.label_totals,
+            history=self.history,
+            n_iter=len(self.history),
+            seed=seed,
+            inputs=inputs,
+            scaling=self.scaling,
+            temperature=self.temperature,
+            optional=optional,
+        )
+
     @staticmethod
     def of(header: Any, settings: Collection[str]) -> Saved:
         """Read a header; ``settings`` are the names that a classifier takes."""
@@ -170,6 +204,35 @@ class Saved:
             chosen=_chosen(entry({"chosen": None, **header}, "chosen", dict | None), settings),
             selection=_selection(entry({"selection": None, **header}, "selection", list | None)),
         )
+
+
+def header_of(state: FittedState, settings: Mapping[str, Any], version: str) -> dict[str, Any]:
+    """Return what is saved of a fitted classifier beside its tensors, as JSON can hold it."""
+    inputs, weights, chosen = state.inputs, state.weights, state.optional.get("chosen")
+    return {
+        "version": version,
+        "settings": {name: plain_setting(name, value) for name, value in settings.items()},
+        "classes": state.classes.tolist(),
+        "classes_dtype": state.classes.dtype.str,
+        "input_shape": list(inputs.get("image_shape_", [inputs["n_features_in_"]])),
+        "image_bytes": bool(inputs.get("image_bytes_", False)),
+        "fitted": {
+            "model": plain_setting("model", state.model),
+            "dtype": state.dtype,
+            "link": state.link,
+            "mirrored": state.mirrored,
+        },
+        "feature_names": inputs.get("feature_names_in_", np.array([])).tolist(),
+        "belief": state.belief.to_dict(),
+        "weights": weights and weights.to_dict(),
+        "label_totals": state.label_totals.tolist(),
+        "history": state.history,
+        "temperature": state.temperature,
+        "prior": None if (prior := state.optional.get("prior")) is None else prior.tolist(),
+        "scaling": state.scaling and [values.tolist() for values in state.scaling],
+        "chosen": None if chosen is None else {name: plain_setting(name, value) for name, value in chosen.items()},
+        "selection": state.optional.get("selection"),
+    }
 
 
 def _classes(names: list[Any], dtype: str) -> NDArray[Any]:

@@ -48,7 +48,7 @@ def card_of(samples: Samples, learnt: Learnt, command: str) -> dict[str, Any]:
         "classes": class_table(samples, learnt),
         "training": {
             "loss": model.loss if isinstance(model.loss, str) else "own",
-            "model": model.fitted_["model"],
+            "model": model.fitted_.model,
             "chosen": None if selection is None else next(row for row in selection if row["chosen"]),
             "candidates": selection,
             "epochs": model.n_iter_,

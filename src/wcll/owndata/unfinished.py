@@ -10,14 +10,16 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from wcll._files import STATE, UNFINISHED
+from wcll._fitting import FitEpoch
 from wcll._validation import entry
-from wcll.estimator import ComplementaryClassifier, FitEpoch
+from wcll.estimator import ComplementaryClassifier
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
 from wcll.exceptions import InputError
 from wcll.labels import Belief, EstimatedTransition
@@ -80,7 +82,7 @@ class Unfinished:
         taken.save(model)
         header = {"key": self.key, "epoch": epoch, "total": self.total, "model": model.name}
         header |= {"chosen": _plain_q(taken), "estimate": _plain_estimate(getattr(taken, "estimate_", None))}
-        write_model(self.folder / STATE, taken.state_, header)  # from now on it goes on from here
+        write_model(self.folder / STATE, taken.fitted_.engine, header)  # from now on it goes on from here
         for old in own_files(self.folder, SAVED, drafts=True):
             if old.name not in (STATE, model.name):
                 old.unlink(missing_ok=True)
@@ -108,15 +110,15 @@ class Unfinished:
         self.total, epoch = entry(header, "total", int), entry(header, "epoch", int)
         model = ComplementaryClassifier.load(self.folder / Path(entry(header, "model", str)).name)
         model.set_params(**{**new.get_params(deep=False), "warm_start": True})
-        left = self.total - epoch
-        if hasattr(model, "chosen_"):
+        left, optional = self.total - epoch, dict(model.fitted_.optional)
+        if "chosen" in optional:
+            chosen = {**optional["chosen"], "max_epochs": left}
             if (found := entry(header, "chosen", dict | None)) is not None:
-                model.chosen_["transition"] = _estimated(found)
-            model.chosen_["max_epochs"] = left
-            model.estimate_ = _estimate(header.get("estimate"), model.classes_)
+                chosen["transition"] = _estimated(found)
+            optional |= {"chosen": chosen, "estimate": _estimate(header.get("estimate"), model.classes_)}
         else:
             model.max_epochs = left
-        model.state_, model.n_iter_ = state, epoch
+        model.fitted_ = replace(model.fitted_, engine=state, n_iter=epoch, optional=optional)
         return model
 
     def settle(self, model: ComplementaryClassifier, new: ComplementaryClassifier) -> ComplementaryClassifier:
