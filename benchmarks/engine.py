@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from wcll.losses import LOSSES, Context, Targets
-from wcll.losses.base import softmax
+from wcll.losses.registry import softmax
 from wcll.training import RunGroup, RunLoss, Training
 from wcll.training.linear import LinearRuns, _products
 

@@ -33,9 +33,9 @@ from wcll.labels.encoding import to_mask
 from wcll.labels.families import EARLY, FAMILIES, EstimatedTransition
 from wcll.labels.label_model import q_in_words
 from wcll.losses import LOSSES, Context, Targets
-from wcll.losses.base import AUTO as AUTO
-from wcll.losses.base import LIKELIHOOD
-from wcll.models.base import Family, ModelChoice, family_of
+from wcll.losses.registry import AUTO as AUTO
+from wcll.losses.registry import LIKELIHOOD
+from wcll.models.registry import Family, ModelChoice, family_of
 from wcll.training import Engine, Recipe, RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.distributed import ranks
 from wcll.training.recipe import PLAIN

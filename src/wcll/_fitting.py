@@ -46,8 +46,8 @@ from wcll.labels.goodness_of_fit import check_samples, corrected_twice, doubts
 from wcll.labels.transition import normalised
 from wcll.labels.weights import WEIGHTINGS, ClassWeights, PiSource, weights_of_marginal
 from wcll.losses import LossSpec, Targets
-from wcll.losses.base import Link
-from wcll.models.base import (
+from wcll.losses.registry import Link
+from wcll.models.registry import (
     Family,
     ModelChoice,
     RunStack,

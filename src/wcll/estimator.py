@@ -61,13 +61,7 @@ from wcll.labels.families import EARLY
 from wcll.labels.goodness_of_fit import asked_by_features, asked_by_predictions
 from wcll.labels.weights import ClassWeights
 from wcll.losses import LOSSES, LossSpec
-from wcll.models.base import (
-    Family,
-    ModelChoice,
-    RunStack,
-    family_of,
-    named,
-)
+from wcll.models.registry import Family, ModelChoice, RunStack, family_of, named
 from wcll.persistence import Saved, check_finite, header_of, open_model, write_model
 from wcll.training import dtype_and_device
 from wcll.training.recipe import recipe_of, usual, usual_model

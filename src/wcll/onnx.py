@@ -32,7 +32,7 @@ from wcll._fitting import check_features
 from wcll._validation import as_array, extra, positive, whole
 from wcll.estimator import ComplementaryClassifier
 from wcll.exceptions import InputError, InputTypeError
-from wcll.models.base import Family, alone
+from wcll.models.registry import Family, alone
 
 OPSET = 20  #: of ONNX; onnxruntime 1.18 and newer run it
 OPSETS = range(18, 24)  #: that torch can write, and onnxruntime run

@@ -38,8 +38,8 @@ from wcll._validation import (
 from wcll.exceptions import InputError, InputTypeError
 from wcll.labels import Belief, ClassWeights, EstimatedTransition
 from wcll.labels.encoding import class_names
-from wcll.losses.base import Link
-from wcll.models.base import outline_model
+from wcll.losses.registry import Link
+from wcll.models.registry import outline_model
 from wcll.training.runs import dtype_and_device
 
 FORMAT = "wcll-model-1"

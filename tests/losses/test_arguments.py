@@ -15,7 +15,7 @@ from wcll import losses
 from wcll.exceptions import InputError
 from wcll.labels import uniform_transition
 from wcll.losses import LOSSES, Context, LossModule, Targets
-from wcll.losses.base import Losses
+from wcll.losses.registry import Losses
 
 Z = torch.zeros(4, 3)
 Y = torch.tensor([0, 1, 2, 0])

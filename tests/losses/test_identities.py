@@ -14,7 +14,7 @@ from wcll.labels import class_weights, imbalance_counts, inverse_size_transition
 from wcll.labels.transition import complementary_prior
 from wcll.labels.weights import eq13
 from wcll.losses import Targets
-from wcll.losses.base import BASES, partial_risks
+from wcll.losses.registry import BASES, partial_risks
 from wcll.losses.targets import prepare
 from wcll.testing import example_logits as logits
 from wcll.testing import example_transition as random_transition

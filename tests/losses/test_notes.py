@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 import wcll.functional as F  # noqa: N812
 from wcll.exceptions import InputError
 from wcll.labels import make_complementary, observed_marginal
-from wcll.losses.base import partial_risks
+from wcll.losses.registry import partial_risks
 from wcll.losses.targets import prepare
 from wcll.testing import example_labels, example_logits
 

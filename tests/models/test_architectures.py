@@ -10,8 +10,8 @@ import torch
 from wcll.exceptions import InputError
 from wcll.models import MODELS
 from wcll.models.architectures import MLP
-from wcll.models.base import build_model, check_size, outline_model, predict_logits
 from wcll.models.layers import RunDropout, counter_uniform, philox, prepare_dropouts, stream_keys
+from wcll.models.registry import build_model, check_size, outline_model, predict_logits
 
 K, N = 4, 48
 

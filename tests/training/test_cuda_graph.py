@@ -15,8 +15,8 @@ from wcll.experiments import Store, parse_suite, worker
 from wcll.experiments.plan import plan
 from wcll.experiments.request import RunRequest
 from wcll.losses import LOSSES, Context, Targets
-from wcll.models.base import build_model
 from wcll.models.layers import RunDropout, prepare_dropouts
+from wcll.models.registry import build_model
 from wcll.training import RunGroup, RunLoss, Training, cuda_graph
 from wcll.training.cuda_graph import recorded_forward, worth_compiling
 

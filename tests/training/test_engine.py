@@ -20,7 +20,7 @@ from small import PATIENCE, SMALL, run_suite
 from wcll.cli.app import run as cli
 from wcll.experiments import load_suite, parse_suite
 from wcll.losses import LOSSES, Context, LossSpec, Targets
-from wcll.models.base import predict_logits
+from wcll.models.registry import predict_logits
 from wcll.report.result_tables import build_table, to_csv
 from wcll.training import RunGroup, RunLoss, Training, make_engine, torch_threads, train
 from wcll.training.augmentation import Standard

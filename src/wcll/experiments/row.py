@@ -24,7 +24,7 @@ from wcll.exceptions import InputError
 from wcll.experiments.trial import FIELDS, LEFT_OPEN, SETTINGS, Trial, key_of, whole
 from wcll.labels import Belief
 from wcll.losses import LOSSES
-from wcll.losses.base import AUTO, spec_of
+from wcll.losses.registry import AUTO, spec_of
 
 
 @dataclass(frozen=True)

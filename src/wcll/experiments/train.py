@@ -29,7 +29,7 @@ from wcll.labels.cross_fitting import FEW_EPOCHS, IMAGE_EPOCHS, IMAGE_ROUNDS, RO
 from wcll.labels.encoding import inclusion_shares
 from wcll.labels.families import EARLY, EstimatedTransition
 from wcll.losses import LOSSES, Targets
-from wcll.losses.base import softmax
+from wcll.losses.registry import softmax
 from wcll.models import MODELS, Family
 from wcll.training import Engine, Observer, RunGroup, RunLoss, Standard, Training, make_engine
 from wcll.training import train as run_epochs

@@ -23,9 +23,9 @@ from wcll.labels.label_model import Source, q_in_words
 from wcll.labels.transition import TRANSITIONS
 from wcll.labels.weights import BY_PI, PI_SOURCES, WEIGHTINGS
 from wcll.losses import LOSSES, LossSpec
-from wcll.losses.base import AUTO, spec_of
+from wcll.losses.registry import AUTO, spec_of
 from wcll.models import MODELS
-from wcll.models.base import Family, named
+from wcll.models.registry import Family, named
 from wcll.training.recipe import OPTIMISERS, PLAIN, Recipe, recipe_of, usual
 
 Options = tuple[tuple[str, Any], ...]

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from wcll.losses.base import LOSSES, Table1, log_softmax, softmax
+from wcll.losses.registry import LOSSES, Table1, log_softmax, softmax
 from wcll.losses.targets import Array, Labels, Reduction, Targets, prepare, reduce_pairs, sample_factor
 
 GAO = "Gao, Zhang: Discriminative complementary-label learning with weighted loss (ICML 2021)"

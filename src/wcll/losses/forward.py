@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wcll._validation import non_negative
-from wcll.losses.base import LOSSES, Table1, softmax
+from wcll.losses.registry import LOSSES, Table1, softmax
 from wcll.losses.targets import (
     Array,
     Labels,

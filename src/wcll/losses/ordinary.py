@@ -6,7 +6,7 @@ from torch import Tensor
 
 from wcll._validation import non_negative
 from wcll.exceptions import InputError
-from wcll.losses.base import LOSSES, softmax
+from wcll.losses.registry import LOSSES, softmax
 from wcll.losses.targets import Array, Labels, Reduction, Targets, prepare, present, reduce_pairs, sample_factor
 
 

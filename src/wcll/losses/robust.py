@@ -10,8 +10,8 @@ from torch.nn.functional import logsigmoid
 
 from wcll._validation import choice
 from wcll.exceptions import InputError
-from wcll.losses import base as base_losses
-from wcll.losses.base import LOSSES, Base, Table1, ascend, ascent, partial_risks, risk_gradient
+from wcll.losses import registry as base_losses
+from wcll.losses.registry import LOSSES, Base, Table1, ascend, ascent, partial_risks, risk_gradient
 from wcll.losses.targets import (
     Array,
     Labels,

@@ -7,8 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from wcll.losses import base
-from wcll.losses.base import LOSSES, risk_gradient, softmax
+from wcll.losses import registry
+from wcll.losses.registry import LOSSES, risk_gradient, softmax
 from wcll.losses.targets import Array, Labels, Reduction, Targets, prepare, reduce_pairs, reduce_samples, sample_factor
 from wcll.losses.unbiased import free
 
@@ -150,7 +150,7 @@ def exp(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
 
 ESTIMATOR = "Eqs. 8-11"
 
-_mae_gradient = partial(risk_gradient, base=base.mae)
+_mae_gradient = partial(risk_gradient, base=registry.mae)
 
 
 @LOSSES.add("mae", title="MAE", paper=LABEL_SETS_PAPER, equation=ESTIMATOR, several=True, gradient=_mae_gradient)
@@ -197,7 +197,7 @@ def mae(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     >>> mae(logits, torch.tensor([1, 0]))
     tensor(0.6369)
     """
-    return free(logits, ybar, weight=weight, base=base.mae, reduction=reduction)
+    return free(logits, ybar, weight=weight, base=registry.mae, reduction=reduction)
 
 
 @LOSSES.add("mse", title="MSE", paper=LABEL_SETS_PAPER, equation=ESTIMATOR, several=True)
@@ -244,7 +244,7 @@ def mse(logits: Tensor, ybar: Labels, *, weight: Array | None = None, reduction:
     >>> mse(logits, torch.tensor([1, 0]))
     tensor(0.1688)
     """
-    return free(logits, ybar, weight=weight, base=base.mse, reduction=reduction)
+    return free(logits, ybar, weight=weight, base=registry.mse, reduction=reduction)
 
 
 @LOSSES.add("gce", title="GCE", paper=LABEL_SETS_PAPER, equation=ESTIMATOR, several=True)
@@ -295,7 +295,7 @@ def gce(
     >>> gce(logits, torch.tensor([1, 0]), q=0.7)
     tensor(0.3390)
     """
-    return free(logits, ybar, weight=weight, base=partial(base.gce, q=q), reduction=reduction)
+    return free(logits, ybar, weight=weight, base=partial(registry.gce, q=q), reduction=reduction)
 
 
 @LOSSES.add("phuber", title="PHuber", paper=LABEL_SETS_PAPER, equation=ESTIMATOR, several=True)
@@ -347,7 +347,7 @@ def phuber(
     >>> phuber(logits, torch.tensor([1, 0]), tau=10)
     tensor(0.3955)
     """
-    return free(logits, ybar, weight=weight, base=partial(base.phuber, tau=tau), reduction=reduction)
+    return free(logits, ybar, weight=weight, base=partial(registry.phuber, tau=tau), reduction=reduction)
 
 
 SURROGATE_PAPER = "Chou, Niu, Lin, Sugiyama: Unbiased risk estimators can mislead (ICML 2020)"

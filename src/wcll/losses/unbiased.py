@@ -9,7 +9,17 @@ import torch
 from torch import Tensor
 
 from wcll._validation import choice, non_negative
-from wcll.losses.base import LOSSES, Base, Table1, ascend, ascent, base_loss, coefficients, partial_risks, risk_gradient
+from wcll.losses.registry import (
+    LOSSES,
+    Base,
+    Table1,
+    ascend,
+    ascent,
+    base_loss,
+    coefficients,
+    partial_risks,
+    risk_gradient,
+)
 from wcll.losses.targets import (
     Array,
     Labels,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wcll._validation import choice, is_number, non_negative
 from wcll.exceptions import InputError
-from wcll.losses.base import LOSSES, Base, Table1, base_gradient, base_loss, softmax
+from wcll.losses.registry import LOSSES, Base, Table1, base_gradient, base_loss, softmax
 from wcll.losses.targets import Array, Labels, Reduction, Targets, apply_reduction, checked_per_class, prepare, present
 
 PAPER = "Wei, Zhou, Li, Xu: Class-imbalanced complementary-label learning via weighted loss (Neural Networks 2023)"

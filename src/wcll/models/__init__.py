@@ -1,8 +1,8 @@
 """Models whose parameters carry a leading run axis, so that many runs train together."""
 
 from wcll.models import architectures  # noqa: F401  (they fill the registry)
-from wcll.models.base import MODELS
-from wcll.models.base import Family as Family
-from wcll.models.base import check_size as check_size
+from wcll.models.registry import MODELS
+from wcll.models.registry import Family as Family
+from wcll.models.registry import check_size as check_size
 
 __all__ = ["MODELS"]

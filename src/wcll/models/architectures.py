@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from wcll._validation import whole
 from wcll.exceptions import InputError
-from wcll.models.base import MODELS, Family, RunStack, Shape, image_shape
 from wcll.models.layers import Draws, RunBatchNorm, RunConv, RunDropout, RunLinear
+from wcll.models.registry import MODELS, Family, RunStack, Shape, image_shape
 
 
 def _pooled(features: Tensor, runs: int) -> Tensor:

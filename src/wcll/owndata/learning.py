@@ -22,7 +22,7 @@ from wcll.estimator import BATCH_SIZE, ComplementaryClassifier
 from wcll.exceptions import InputError
 from wcll.labels import FAMILIES
 from wcll.losses import LOSSES
-from wcll.losses.base import AUTO
+from wcll.losses.registry import AUTO
 from wcll.models import MODELS
 from wcll.owndata.folder import OwnModel
 from wcll.owndata.mapped import ImageStream

@@ -17,7 +17,7 @@ from wcll._validation import FloatArray
 from wcll.evaluation import LabelFreeConfusion, label_free_confusion
 from wcll.experiments.row import Row
 from wcll.experiments.suite import Suite
-from wcll.losses.base import AUTO
+from wcll.losses.registry import AUTO
 from wcll.report.render import bar_panel, confusion_panel, curve_group, curve_panel, render
 from wcll.report.result_tables import Cell, Picked, Picks, Table, build_table, caption, finding, in_parts, pick_all
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from wcll.losses import Targets
-from wcll.models.base import RunStack, predict_logits
+from wcll.models.registry import RunStack, predict_logits
 from wcll.training.engine import Engine, Need, network_need
 from wcll.training.optimizers import RunAdam, RunSGD
 from wcll.training.recipe import Now

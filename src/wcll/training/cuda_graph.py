@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from wcll.losses import Targets
-from wcll.models.base import Family, RunStack, predict_logits
 from wcll.models.layers import RunDropout, prepare_dropouts
+from wcll.models.registry import Family, RunStack, predict_logits
 from wcll.training.autograd import Batch, Forward, StackStep, mixed
 from wcll.training.engine import Engine, Need, network_need
 from wcll.training.runs import RunGroup, Training

@@ -22,8 +22,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from wcll.exceptions import InputError
-from wcll.models.base import Family, RunStack
 from wcll.models.layers import Part, RunBatchNorm, RunDropout
+from wcll.models.registry import Family, RunStack
 
 LONGEST = 1000  #: bytes of a line that processes tell each other
 

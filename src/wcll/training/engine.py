@@ -13,7 +13,7 @@ from torch import Tensor
 from wcll._random import stream
 from wcll.exceptions import InputError
 from wcll.losses import Targets
-from wcll.models.base import Family, RunStack, Shape, build_model, outline_model
+from wcll.models.registry import Family, RunStack, Shape, build_model, outline_model
 from wcll.training.distributed import Ranks, ranks
 from wcll.training.recipe import PLAIN, Course
 from wcll.training.runs import RunGroup, Training

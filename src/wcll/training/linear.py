@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from wcll.losses import Context, Targets
-from wcll.losses.base import softmax
+from wcll.losses.registry import softmax
 from wcll.losses.targets import Transition, overwrite
 from wcll.models.architectures import Linear
 from wcll.training.cuda_graph import Replay

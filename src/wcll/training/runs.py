@@ -21,7 +21,7 @@ from wcll._validation import BoolArray, FloatArray, IntArray, choice
 from wcll.exceptions import InputError
 from wcll.losses import Context, LossSpec, Targets
 from wcll.losses.forward import BALANCE
-from wcll.models.base import Family, ModelChoice, RunStack, Turns, build_model, family_of, outline_model
+from wcll.models.registry import Family, ModelChoice, RunStack, Turns, build_model, family_of, outline_model
 from wcll.training.augmentation import Standard
 from wcll.training.recipe import PLAIN, Recipe
 

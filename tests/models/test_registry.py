@@ -10,7 +10,7 @@ import torch
 
 from wcll import ComplementaryClassifier
 from wcll.losses import LOSSES
-from wcll.models.base import Turns, alone
+from wcll.models.registry import Turns, alone
 
 X = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
 Y = np.arange(64) % 3
