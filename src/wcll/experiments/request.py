@@ -13,18 +13,18 @@ from pathlib import Path
 import torch
 
 from wcll._validation import whole
-from wcll.datasets import load_dataset
+from wcll.datasets import Dataset, load_dataset
 from wcll.exceptions import InputError
 from wcll.experiments.plan import TOGETHER, Pace
 from wcll.experiments.store import Store
 from wcll.experiments.trial import Trial
-from wcll.experiments.worker import Load
 from wcll.training import dtype_and_device
 
 MOST_WORKERS = 1024  #: threads, or processes
 
 Progress = Callable[[float, int], None]  #: called with the epochs of runs that are done, and their total
 Say = Callable[[str], None]  #: called with a line of text
+Load = Callable[[str], Dataset]  #: reads a data set by its name
 
 
 def silent(*news: object) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from wcll._auto import STACKED
 from wcll._memory import SHARE, free_memory, in_words
-from wcll.datasets import Dataset
 from wcll.evaluation import METRICS, checkpoints
 from wcll.evaluation.label_free import tables_of
 from wcll.exceptions import InputError
 from wcll.experiments.checkpoint import Checkpoints
 from wcll.experiments.plan import Job, Measured, Pace, as_begun, in_step
+from wcll.experiments.request import Load, RunRequest
 from wcll.experiments.row import Row, provenance
 from wcll.experiments.store import Store
 from wcll.experiments.task import Clean, Task, View, make_task
@@ -29,9 +29,6 @@ from wcll.experiments.trial import Role, Trial
 from wcll.labels import to_mask
 from wcll.models import check_size
 from wcll.training.engine import Need, engine_for
-
-if TYPE_CHECKING:
-    from wcll.experiments.request import RunRequest
 
 
 def outcomes(trials: Sequence[Trial], recording: Recording, task: Task, provenance: dict[str, Any]) -> list[Row]:
@@ -144,7 +141,6 @@ def runs_that_fit(need: Need, limit: int) -> int:
     return (limit - need.shared) // max(need.per_run, 1)
 
 
-Load = Callable[[str], Dataset]
 Drawn = tuple[Job, Task]  #: runs, and the data that were drawn for them
 
 
