@@ -1,4 +1,4 @@
-"""Memory is asked for before it is taken: what does not fit is one line, not a machine that stands still."""
+"""Free memory, checked before it is taken: what does not fit is one line of error."""
 
 from __future__ import annotations
 

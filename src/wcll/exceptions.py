@@ -1,4 +1,4 @@
-"""Bad input, said in one grammar: argument, what was expected, what came, what to do. Light: it loads nothing."""
+"""Exceptions and warnings: bad input in one line, with argument, expectation, value and remedy."""
 
 from __future__ import annotations
 

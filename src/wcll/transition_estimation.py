@@ -1,4 +1,4 @@
-"""Q from complementary labels and a model that is trained on them: no true label is used."""
+"""Estimate Q with models that are trained on complementary labels; no true label is used."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def place(tmp_path, monkeypatch, request):
         monkeypatch.setattr(f"wcll.cli.{module}.load_suite", lambda name: tiny)
     train = cache(lambda seeds: train_now(tiny, store=None, trials=seeds, device="cpu"))
     monkeypatch.setattr("wcll.cli.experiments.run", lambda suite, *, trials, **_: train(trials))
-    monkeypatch.setattr("wcll.cli.paper.train_missing", lambda *_: {})
+    monkeypatch.setattr("wcll.cli.paper.train_with_progress", lambda *_: {})
     monkeypatch.setattr("wcll.cli.paper.protocols.search_trials", lambda *_: [])
     monkeypatch.setattr("wcll.cli.paper.bound_study.simulate", measured)
     monkeypatch.setattr("wcll.cli.paper.bound_study.measure", lambda world, seeds, progress: ORTHOGONAL)

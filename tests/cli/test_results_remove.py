@@ -84,7 +84,7 @@ def test_nothing_is_removed_while_another_command_writes(capsys):
 
 def test_the_paper_says_what_is_missing(monkeypatch, capsys):
     """Of runs that are damaged, or were removed meanwhile, no number can be made."""
-    monkeypatch.setattr("wcll.cli.paper.train_missing", lambda *given: {"k": None})
+    monkeypatch.setattr("wcll.cli.paper.train_with_progress", lambda *given: {"k": None})
     for command in (["table2"], ["search"]):
         assert run(["paper", "run", *command, "--trials", "1", "--store", "new.sqlite"]) == 2
         error = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What commands print with."""
+"""Output of commands: tables, progress bars, files, and options that several commands have."""
 
 from __future__ import annotations
 

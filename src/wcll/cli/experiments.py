@@ -23,8 +23,7 @@ from wcll.datasets import load_dataset
 from wcll.experiments import Row, Store, Suite, Trial, load_suite
 from wcll.experiments.plan import TOGETHER, Pace
 from wcll.experiments.request import MOST_WORKERS, RunRequest
-from wcll.experiments.run import Forecast, OutOfTimeError, forecast, run
-from wcll.experiments.run import train_missing as train_rows
+from wcll.experiments.run import Forecast, OutOfTimeError, forecast, run, train_missing
 from wcll.experiments.store import STORE
 from wcll.experiments.suite import MOST_RUNS
 from wcll.experiments.task import make_task
@@ -95,7 +94,7 @@ def run_suite(  # noqa: PLR0913 - one argument an option
         pace=pace,
         dry_run=dry_run,
     )
-    if rows := train_missing(wanted.title, list(wanted.all_trials(seeds)), request):
+    if rows := train_with_progress(wanted.title, list(wanted.all_trials(seeds)), request):
         print_tables(wanted, rows, seeds)
 
 
@@ -140,7 +139,7 @@ def end_of(max_time: str | None) -> float:
     return inf if max_time is None else begun() + time_span("--max-time", max_time)
 
 
-def train_missing(title: str, trials: Sequence[Trial], request: RunRequest) -> dict[str, Row]:
+def train_with_progress(title: str, trials: Sequence[Trial], request: RunRequest) -> dict[str, Row]:
     """Train what the store does not have; returns all rows by key, none for a dry run, which only says what is left.
 
     If there is no time for all, the command ends here.
@@ -159,7 +158,7 @@ def train_until(title: str, trials: Sequence[Trial], request: RunRequest) -> tup
         return {}, False
     try:
         with progress_bar("training") as progress:
-            return train_rows(replace(request, progress=progress)), False
+            return train_missing(replace(request, progress=progress)), False
     except OutOfTimeError as error:
         return error.rows, True
 

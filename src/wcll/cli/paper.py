@@ -31,8 +31,8 @@ from wcll.cli.experiments import (
     end_of,
     memory_size,
     shown,
-    train_missing,
     train_until,
+    train_with_progress,
 )
 from wcll.datasets import DATASETS, load_dataset
 from wcll.datasets.folders import data_folders
@@ -306,7 +306,7 @@ def report(
 
 def _all_rows(title: str, trials: Sequence[Trial], work: RunRequest) -> dict[str, Row]:
     """Train what is missing; none for a dry run, else all: of a part of them no number can be made."""
-    rows = train_missing(title, trials, work)
+    rows = train_with_progress(title, trials, work)
     if rows and (lacking := {trial.key for trial in trials} - rows.keys()):
         remedy = "they are trained when the command is given again, damaged ones when they are removed"
         raise InputError("--store", f"all runs of {title}", f"{len(lacking)} missing", remedy)

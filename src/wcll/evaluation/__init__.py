@@ -1,4 +1,4 @@
-"""How good a model is: with true labels (for the end), and without any."""
+"""Evaluation of classifiers: with true labels, for the end, and without any."""
 
 from wcll.evaluation.label_free import (
     Figure,

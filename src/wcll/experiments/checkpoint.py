@@ -1,4 +1,4 @@
-"""Long trainings, saved on the way: a process that dies loses minutes, and one whose time is over loses nothing."""
+"""Periodic checkpoints, so that killed or time-limited runs can resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results out of a store and into another: JSON keeps everything, CSV and Parquet are flat tables of figures."""
+"""Results out of a store and into another: JSON keeps everything, CSV and Parquet are flat tables."""
 
 from __future__ import annotations
 

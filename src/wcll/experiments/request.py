@@ -1,4 +1,4 @@
-"""A request to train runs: which, on what data, who trains them, until when, and who hears of it."""
+"""A request to train runs: which trials, on what data, by which executor, until when, with which callbacks."""
 
 from __future__ import annotations
 

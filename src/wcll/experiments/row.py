@@ -88,7 +88,10 @@ class Row:
         if (one := class_of(metric)) is not None:
             own: BoolArray = np.arange(len(sizes)) == one
             return own
-        return _rare(sizes) if metric == "minority_recall" else np.ones(len(sizes), dtype=bool)
+        if metric == "minority_recall":
+            return _rare(sizes)
+        assert metric == "balanced_accuracy", f"{metric} is no mean of recalls"
+        return np.ones(len(sizes), dtype=bool)
 
     def value(self, metric: str, epoch: int) -> float:
         """A metric after an epoch, counted from 1, that was looked at."""

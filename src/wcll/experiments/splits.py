@@ -1,4 +1,4 @@
-"""The sides of a trial: which samples are tested, and whole groups that stay on one side."""
+"""Train/test splits of a trial; groups are never split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of a trial: who trains on which complementary labels; no training code sees true labels."""
+"""The data of a trial: who trains on which complementary labels, and with which Q; training sees no true label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels to a worker and back: a unit of runs and their rows, as JSON that is checked where it arrives."""
+"""Units of work: runs that travel to a worker, and rows that come back, as JSON that is checked on arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complementary labels: imbalance, transition matrices, drawing, what labels alone tell, class weights."""
+"""Complementary labels: imbalance, transition matrices, drawing, diagnostics, estimates of Q, class weights."""
 
 from wcll.labels.counts import Estimate, observed_marginal
 from wcll.labels.diagnostics import LabelHealth, label_health

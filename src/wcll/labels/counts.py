@@ -1,4 +1,4 @@
-"""What complementary labels alone tell: counts, marginals, priors and class sizes, with standard errors."""
+"""Counts of complementary labels: marginals, class priors and class sizes, with standard errors."""
 
 from __future__ import annotations
 

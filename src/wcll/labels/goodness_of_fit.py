@@ -1,4 +1,4 @@
-r"""Goodness of fit: do labels contradict the Q that is assumed? Everybody who uses a Q asks here.
+r"""Goodness of fit: do labels contradict the assumed Q, or look like true labels? Everybody who uses a Q asks here.
 
 Labels can contradict a Q, but they can never confirm one. All that predictions and held-out labels show is the table
 :math:`N = Q^\top J`, where the joint law J of class and prediction is unknown. For every matrix M with rows that sum to

@@ -1,4 +1,4 @@
-"""What is believed of complementary labels: Q, class shares and weights, each with where it comes from."""
+"""The label model: Q, class priors and weights that are assumed or estimated, each with its source."""
 
 from __future__ import annotations
 

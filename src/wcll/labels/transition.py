@@ -1,4 +1,4 @@
-"""Class sizes of imbalanced data (Eq. 6 and its relatives) and the choice of samples that follow them."""
+"""The transition matrix Q: uniform, biased, noisy or a user's own; label distributions that follow from it."""
 
 from __future__ import annotations
 

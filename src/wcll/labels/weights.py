@@ -1,4 +1,4 @@
-"""Class weights for complementary labels: Eq. 13, its variants, and the usual rivals; resampling beside them."""
+"""Class weights for complementary labels: Eq. 13, its variants and the usual baselines; and resampling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The upper limits: learning from ordinary labels."""
+"""Losses for ordinary labels: the upper bound of what complementary labels can reach."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tables, figures and pages made from results."""
+"""Tables, plots and HTML pages made from results."""

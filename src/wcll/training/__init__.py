@@ -1,4 +1,4 @@
-"""How runs are trained: engines, one loop over epochs, and what they are given."""
+"""Training: engines, the loop over epochs, recipes, and runs that share data."""
 
 from wcll.training.augmentation import Standard as Standard
 from wcll.training.distributed import together

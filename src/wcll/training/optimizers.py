@@ -1,4 +1,4 @@
-"""Optimisers with a rate of its own for every run."""
+"""Optimisers with a learning rate of its own for every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that share data, the samples that they are given (also from disk), and the device they train on."""
+"""Runs that share data: their losses and warm-up, samples in memory or from disk, device and threads."""
 
 from __future__ import annotations
 
