@@ -29,7 +29,7 @@ test: lint
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
 torture: .venv/developing  # the same kills as in the tests, and more of them
-	WCLL_KILLS=30 $(BIN)/pytest -q tests/running/test_killed.py
+	WCLL_KILLS=30 $(BIN)/pytest -q tests/experiments/test_worker_killed.py
 
 bench: .venv/developing
 	$(BIN)/python benchmarks/labels.py
