@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ import scipy.sparse
 import torch
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -1339,3 +1340,22 @@ def test_no_registered_loss_is_refused_for_weights(case, k):
         for dtype in ("float32", "float64"):
             model = quick({"name": case.name, **case.options}, dtype=dtype, **options)
             assert model.fit(x, labels, sample_weight=np.linspace(1, 2, 200)).n_iter_ == 1
+
+
+def test_a_fit_checks_its_input_once():
+    labels = np.asarray(Y)[:, None]  # scikit-learn warns of a column, each time that it is read
+    for model in (quick(), ComplementaryClassifier(model="linear", max_epochs=1, device="cpu")):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, labels)
+        assert [one.category for one in caught].count(DataConversionWarning) == 1
+
+
+def test_what_a_fit_left_is_not_set_by_others():
+    model = quick().fit(X, Y)
+    with pytest.raises(AttributeError, match="temperature_: fit alone sets it"):
+        model.temperature_ = 2.0
+    with pytest.raises(AttributeError, match="belief_: there is none before fit"):
+        quick().belief_  # noqa: B018
+    with pytest.raises(AttributeError, match="chosen_: there is none after this fit"):
+        model.chosen_  # noqa: B018
