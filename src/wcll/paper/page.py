@@ -157,13 +157,13 @@ def _about_beyond(part: Part, found: list[Line]) -> dict[str, Any]:
     """A suite's settings as the page shows them."""
     tested = TESTED[str(part.suite.settings["dataset"])]
     level = fmean(line.ours.mean for line in found)
-    plain = {len(line.plain.values) for line in found if line.plain is not None}
+    plain = {len(cell.values) for line in found for cell in (line.plain, line.plain_last, line.plain_limit) if cell}
     return {
         "title": _heading(part),
         "dataset": part.suite.settings["dataset"],
         "lines": found,
         "gain": mean_gain(found),
-        "plain_n": ", ".join(map(str, sorted(plain))) or "none",
+        "plain_n": " or ".join(map(str, sorted(plain))) or "none",
         "tests": tested,
         "level": f"{100 * level:.0f}",
         "error": 100 * sqrt(level * (1 - level) / tested),
@@ -192,7 +192,7 @@ def auto_table(part: Part, settings: Part) -> dict[str, Any]:
 def methods_table(part: Part, settings: Part, reproduced: Mapping[str, Part]) -> dict[str, Any]:
     """Every method as the paper trains it and as networks are trained here, and ours beside them."""
     title, dataset = part.suite.tables[-1].title, str(part.suite.settings["dataset"])
-    rows = []
+    rows, counts = [], set()
     for method in (*part.methods, OURS):
         texts = [show_name(method)]
         for column in part.columns:
@@ -201,9 +201,11 @@ def methods_table(part: Part, settings: Part, reproduced: Mapping[str, Part]) ->
             if method == OURS:
                 strong = _same_trials(settings.cell("last epoch", OURS, column), strong)
             texts += [_text(plain), _text(strong)]
+            counts |= {len(plain.values)} if plain else set()
         rows.append(texts)
     head = ["", *(f"{column}, {how}" for column in part.columns for how in ("plain", "strong"))]
-    note = f"Accuracy in percent, {title}; ours: last epoch. {_n(part)}. {part.suite.about}"
+    plain_n = " or ".join(map(str, sorted(counts))) or "none"
+    note = f"Accuracy in percent, {title}; ours: last epoch. {_n(part)}; plain: {plain_n}. {part.suite.about}"
     return {"title": _heading(part), "head": head, "rows": rows, "note": note, "made": part.made}
 
 
