@@ -124,11 +124,13 @@ def line(what: str, rows: int, seconds: float, reading: float, whole: float, hig
     print(f"{what:<20}{rows / seconds:>12,.0f}{reading / seconds:>10.2f}{whole:>12.1f}{high:>10.0f}", flush=True)
 
 
-def trained(path: Path, name: str) -> tuple[float, float, float]:
+def trained(path: Path, name: str, budget: int | None) -> tuple[float, float, float]:
     """Seconds of the one epoch, seconds in all, and memory, of a training by the command line."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         out = Path(folder) / "model"
         command = [sys.executable, "-m", "wcll", "train", str(path), *TRAIN, *TRAININGS[name], "--out", str(out)]
+        if budget and "auto" in TRAININGS[name]:
+            command += ["--budget", str(budget)]
         _, whole, high = watched(command)
         with (out / "history.csv").open(newline="") as file:
             return sum(float(row["seconds"]) for row in csv.DictReader(file)), whole, high
@@ -141,6 +143,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--group", type=int, default=100_000)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--budget", type=int, help="about how many steps the search of loss auto may take")
     parser.add_argument("--step", choices=list(STEPS), help="for the processes that this starts")
     parser.add_argument("--file", type=Path, help="for them, too")
     given = parser.parse_args()
@@ -160,7 +163,7 @@ def main() -> None:
             reading = reading or seconds
             line(step, given.rows, seconds, reading, whole, high)
         for name in TRAININGS:
-            seconds, whole, high = trained(path, name)
+            seconds, whole, high = trained(path, name, given.budget)
             line(name, given.rows, seconds, reading, whole, high)
     print_versions()
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import hypothesis
+import pytest
 import torch
 
 # Processes that tests start find the package, also in a plain source tree.
@@ -21,3 +22,15 @@ hypothesis.settings.register_profile(
     derandomize="CI" in os.environ,
 )
 hypothesis.settings.load_profile("house")
+
+
+@pytest.fixture(scope="session")
+def paper_results():
+    """The results of the paper, read once per process: that takes seconds."""
+    import wcll
+    from wcll.paper.reproduction import read_reproduction
+
+    folder = Path(wcll.__file__).parents[2] / "results" / "paper"
+    if not folder.exists():
+        pytest.skip("the result files are not beside the package")
+    return read_reproduction(folder)

@@ -23,7 +23,7 @@ from wcll.training.distributed import ranks, together
 from wcll.training.recipe import recipe_of
 
 K, N, BATCH, RATE = 4, 45, 9, 1e-2  #: an odd batch: parts of two processes differ
-EPOCHS = 4  #: of five steps: the last incomplete batch is dropped
+EPOCHS = 2  #: of five steps: the last incomplete batch is dropped
 
 #: Models, and what is drawn for them: tables or small images.
 MODELS = {

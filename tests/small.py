@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 
@@ -16,57 +19,62 @@ from wcll.experiments.plan import in_step, plan
 from wcll.experiments.units import work
 from wcll.experiments.worker import Tasks, run_jobs
 
-SMALL = """
-title = "Small"
-trials = 3
+LINEAR_MODEL = {"title": "linear", "model": "linear"}
+MLP = {"title": "mlp", "model": {"name": "mlp", "hidden": 16, "dropout": 0.2}}
+WCLL, PC = {"loss": "wcll"}, {"loss": "pc"}
+FORWARD = {"title": "forward", "loss": "forward", "assume": "inverse-size"}
+LIMIT = {"title": "limit", "loss": "cross-entropy"}
+TABLE = {"metrics": ["accuracy", "macro_f1"], "select": "label-free"}
+SETTINGS = {
+    "dataset": "digits",
+    "imbalance": "eq6",
+    "minority": [0],
+    "p": 2,
+    "n_majority": 60,
+    "labels": "inverse-size",
+    "judge": "inverse-size",
+    "batch_size": 64,
+    "epochs": 12,
+    "dtype": "float64",
+}
 
-[settings]
-dataset = "digits"
-imbalance = "eq6"
-minority = [0]
-p = 2
-n_majority = 60
-labels = "inverse-size"
-judge = "inverse-size"
-batch_size = 64
-epochs = 12
-dtype = "float64"
 
-[grid]
-lr = [1e-3, 1e-2]
+def toml(value: object) -> str:
+    """Return a value as TOML."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{name} = {toml(one)}" for name, one in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
 
-[[columns]]
-title = "linear"
-model = "linear"
 
-[[columns]]
-title = "mlp"
-model = { name = "mlp", hidden = 16, dropout = 0.2 }
+def suite_toml(
+    *,
+    title: str = "Small",
+    trials: int = 3,
+    grid: Mapping[str, object] | None = None,
+    columns: Sequence[Mapping[str, object]] = (LINEAR_MODEL, MLP),
+    rows: Sequence[Mapping[str, object]] = (WCLL, PC, FORWARD, LIMIT),
+    tables: Sequence[Mapping[str, object]] = (TABLE,),
+    **settings: object,
+) -> str:
+    """Return a suite as TOML: four methods with two models on digits, but for what is given."""
+    parts = {"[settings]": {**SETTINGS, **settings}, "[grid]": {"lr": [1e-3, 1e-2]} if grid is None else grid}
+    named = [*parts.items()]
+    for name, some in (("[[columns]]", columns), ("[[rows]]", rows), ("[[tables]]", tables)):
+        named += [(name, one) for one in some]
+    lines = ["", f"title = {toml(title)}", f"trials = {trials}"]
+    for head, values in named:
+        lines += ["", head, *(f"{name} = {toml(value)}" for name, value in values.items())]
+    return "\n".join(lines) + "\n"
 
-[[rows]]
-loss = "wcll"
 
-[[rows]]
-loss = "pc"
-
-[[rows]]
-title = "forward"
-loss = "forward"
-assume = "inverse-size"
-
-[[rows]]
-title = "limit"
-loss = "cross-entropy"
-
-[[tables]]
-metrics = ["accuracy", "macro_f1"]
-select = "label-free"
-"""
+SMALL = suite_toml()
 
 #: As many runs, all of linear models: a process that asks what networks take loads for seconds more.
-LINEAR = SMALL.replace(
-    'title = "mlp"\nmodel = { name = "mlp", hidden = 16, dropout = 0.2 }', 'title = "rarer"\nmodel = "linear"\np = 4'
-)
+RARER = {"title": "rarer", "model": "linear", "p": 4}
+linear_toml = partial(suite_toml, columns=(LINEAR_MODEL, RARER))
+LINEAR = linear_toml()
 
 
 BASE = {

@@ -303,7 +303,7 @@ def test_no_training_ends_within_its_warm_up(blobs, n):
 
 def test_a_smaller_budget_makes_shorter_trainings(blobs):
     x, _, ybar = blobs
-    long, short = (quick(budget=budget).fit(x, ybar) for budget in (30_000, 600))
+    long, short = (quick(budget=budget).fit(x, ybar) for budget in (6000, 300))
     assert max(row["epoch"] for row in short.selection_) < max(row["epoch"] for row in long.selection_)
 
 
@@ -415,7 +415,7 @@ def test_neighbors_that_say_little_do_not_spoil_an_estimated_q():
     means, y = 1.1 * rng.normal(size=(k, 10)), rng.integers(0, k, 2 * n)
     x = np.hstack([means[y] + rng.normal(size=(2 * n, 10)), 3 * rng.normal(size=(2 * n, 40))]).astype(np.float32)
     ybar = make_complementary(y[:n], biased_transition(k, strength="strong", random_state=1), random_state=1)
-    model = ComplementaryClassifier(model="linear", random_state=0).fit(x[:n], ybar)
+    model = quick(budget=12_000).fit(x[:n], ybar)
     assert (model.predict(x[n:]) == y[n:]).mean() > 0.6
 
 

@@ -18,7 +18,7 @@ def expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [
-        *(ComplementaryClassifier(loss, max_epochs=20, lr=0.01) for loss in LOSSES),
+        *(ComplementaryClassifier(loss, max_epochs=5, lr=0.05) for loss in LOSSES),
         ComplementaryClassifier(budget=300, model="linear"),
     ],
     expected_failed_checks=expected_failures,

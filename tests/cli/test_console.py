@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
-from small import SMALL, finished
+from small import FORWARD, LINEAR_MODEL, MLP, PC, TABLE, WCLL, finished, suite_toml
 from wcll.cli import tell
 from wcll.cli.app import run
 from wcll.cli.console import console, grid
@@ -22,11 +22,14 @@ from wcll.experiments import Store, parse_suite
 
 STORED = Path(__file__).parents[1] / "experiments" / "stored"
 ESCAPE = "\x1b]0;title\x07\x1b[2Jred\x9b31m\u202e"
-ODD = SMALL.replace('title = "limit"', r'title = "=cmd()|<b>\u001b[2J & [x](y) `c` *d*"').replace(
-    "trials = 3", "trials = 1"
+ODD_LIMIT = {"title": "=cmd()|<b>\x1b[2J & [x](y) `c` *d*", "loss": "cross-entropy"}
+ODD = suite_toml(
+    title="Small \x1b[31m",
+    trials=1,
+    columns=[LINEAR_MODEL, {**MLP, "title": "@sum\x07"}],
+    rows=[WCLL, PC, FORWARD, ODD_LIMIT],
+    tables=[{"title": "-1+<img src=x>|\x1b[5m", **TABLE}],
 )
-ODD = ODD.replace('title = "Small"', r'title = "Small \u001b[31m"').replace('title = "mlp"', r'title = "@sum\u0007"')
-ODD = ODD.replace("[[tables]]", '[[tables]]\ntitle = "-1+<img src=x>|\\u001b[5m"')
 
 
 @pytest.fixture

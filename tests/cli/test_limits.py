@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from small import SMALL, heeds_control_c
+from small import SMALL, heeds_control_c, suite_toml
 from wcll.cli.app import run
 
 
@@ -104,17 +104,20 @@ def test_bounds_at_the_ends_of_what_is_allowed_are_numbers(arguments, capsys):
         assert bound.get("labels_needed", 1) >= 1
 
 
-SIZES = {
-    "hidden = 16": ["hidden = 1000000000", "hidden = 1000000, layers = 1000000", "hidden = 1, layers = 1000000"],
-    'model = "linear"': ['model = { name = "cnn9", width = 1000000 }', 'model = { name = "resnet18", width = 1000000 }'],
-}  # fmt: skip
+SIZES = [
+    {"name": "mlp", "hidden": 10**9},
+    {"name": "mlp", "hidden": 10**6, "layers": 10**6},
+    {"name": "mlp", "hidden": 1, "layers": 10**6},
+    {"name": "cnn9", "width": 10**6},
+    {"name": "resnet18", "width": 10**6},
+]
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
-@pytest.mark.parametrize(("old", "new"), [(old, new) for old, news in SIZES.items() for new in news], ids=range(5))
-def test_models_are_counted_before_they_are_made(old, new, more, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("model", SIZES, ids=range(5))
+def test_models_are_counted_before_they_are_made(model, more, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "large.toml").write_text(SMALL.replace(old, new))
+    (tmp_path / "large.toml").write_text(suite_toml(columns=[{"title": "large", "model": model}]))
     said = one_line(["run", "large.toml", "--trials", "1", *more], capsys)
     assert "model: expected at most" in said or "layers: expected at most 1000" in said or "hidden" in said
     assert [path.name for path in tmp_path.iterdir()] == ["large.toml"]
@@ -122,10 +125,10 @@ def test_models_are_counted_before_they_are_made(old, new, more, tmp_path, monke
 
 def test_epochs_whose_predictions_do_not_fit(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "long.toml").write_text(SMALL.replace("epochs = 12", "epochs = 1000000000"))
+    (tmp_path / "long.toml").write_text(suite_toml(epochs=10**9))
     assert run(["run", "long.toml", "--trials", "1"]) == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith("wcll: error: --memory: expected at least ")
-    (tmp_path / "long.toml").write_text(SMALL.replace("n_majority = 60", "n_majority = 1000000000"))
+    (tmp_path / "long.toml").write_text(suite_toml(n_majority=10**9))
     assert "n_majority" in one_line(["run", "long.toml", "--trials", "1"], capsys)
 
 
@@ -181,7 +184,7 @@ def test_what_is_no_plain_file_is_not_replaced(command, tmp_path, monkeypatch, c
 
 
 def test_bounds_of_a_suite_train_only_what_fits(tmp_path, capsys):
-    (tmp_path / "long.toml").write_text(SMALL.replace("epochs = 12", "epochs = 1000000000"))
+    (tmp_path / "long.toml").write_text(suite_toml(epochs=10**9))
     said = one_line(["bound", "--suite", str(tmp_path / "long.toml")], capsys)
     assert "--suite: expected at most" in said
     assert "give --norm" in said

@@ -27,9 +27,23 @@ QUIET = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"}
 TRAIN = ["--loss", "log", "--model", "linear", "--lr", "0.001", "--device", "cpu"]  #: convex: rounding dies out
 
 
-def torchrun(folder: Path, *words: str) -> subprocess.Popen[str]:
+#: The same command twice, in the same processes, which meet in another file for the second time.
+TWICE = """
+import os, sys
+from pathlib import Path
+from wcll.cli.app import run
+assert run(sys.argv[1:]) == 0
+print("the first is over", file=sys.stderr)
+folder = Path(os.environ["TORCHELASTIC_ERROR_FILE"]).parent.parent / "again"
+folder.mkdir(exist_ok=True)
+os.environ["TORCHELASTIC_ERROR_FILE"] = str(folder / "0" / "error")
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def torchrun(folder: Path, *words: str, program: tuple[str, ...] = ("-m", "wcll")) -> subprocess.Popen[str]:
     how = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-conf", "store_type=file"]
-    how += ["--rdzv-endpoint", str(Path(tempfile.mkdtemp(dir=folder)) / "meeting"), "-m", "wcll"]
+    how += ["--rdzv-endpoint", str(Path(tempfile.mkdtemp(dir=folder)) / "meeting"), *program]
     command = [sys.executable, "-m", "torch.distributed.run", *how, *words]
     return subprocess.Popen(command, env={**os.environ, **QUIET}, stdout=-1, stderr=-1, text=True)
 
@@ -81,19 +95,19 @@ def test_one_process_speaks_and_writes(files, tmp_path):
     """All of them stream a table that would not fit into memory, say."""
     streamed = ["--epochs", "3", "--stream", "--buffer", "100", "--sample", "120"]
     words = train(files["parquet"], tmp_path / "model", *streamed, "--json")
-    process = torchrun(tmp_path, *words)
-    out, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, said
+    (tmp_path / "twice.py").write_text(TWICE)
+    process = torchrun(tmp_path, *words, program=(str(tmp_path / "twice.py"),))
+    out, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode  # of the second command, as there is a model now
+    assert errors.count("the first is over") == 2, errors
+    said, again = errors.split("the first is over", 1)
     card = json.loads(out)  # one, not two
     assert card["made"]["processes"] == 2
     assert said.count("wcll: 240 samples") == 1
     assert run(train(files["parquet"], tmp_path / "alone", *streamed)) == 0
     for name, expected in weights(tmp_path / "alone").items():
         torch.testing.assert_close(weights(tmp_path / "model")[name], expected)
-    again = torchrun(tmp_path, *words)  # now there is a model
-    out, said = again.communicate(timeout=PATIENCE)
-    assert again.returncode
-    assert [line for line in said.splitlines() if line.startswith("wcll:")] == [
+    assert [line for line in again.splitlines() if line.startswith("wcll:")] == [
         f"wcll: error: --out: expected a new folder, got {tmp_path / 'model'}, which holds a model; "
         "add --force to replace it"
     ]

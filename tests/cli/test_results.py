@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from small import SMALL
+from small import FORWARD, LINEAR_MODEL, PC, WCLL, linear_toml, suite_toml
 from wcll.cli.app import run
 from wcll.experiments import Store
 
-ONE = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 2")
+SHORT = {"trials": 2, "epochs": 2}
+WIDE = {"title": "mlp", "model": {"name": "mlp", "hidden": 20000, "dropout": 0.2}}
+ONE = suite_toml(**SHORT)
 
 
 @pytest.fixture(scope="module")
@@ -199,8 +201,8 @@ def test_options_before_the_command_count(folder, capsys):
 
 
 def test_titles_are_text_whatever_they_look_like(folder, capsys):
-    text = ONE.replace('title = "limit"', 'title = "a [/b] [ours] <i>|"').replace('title = "Small"', 'title = "[/x]"')
-    (folder / "odd.toml").write_text(text)
+    rows = [WCLL, PC, FORWARD, {"title": "a [/b] [ours] <i>|", "loss": "cross-entropy"}]
+    (folder / "odd.toml").write_text(suite_toml(**SHORT, title="[/x]", rows=rows))
     assert run(["run", "odd.toml", "--store", "s.sqlite"]) == 0
     assert "a [/b] [ours] <i>|" in capsys.readouterr().out
     for ending in ("html", "md"):
@@ -212,8 +214,7 @@ def test_titles_are_text_whatever_they_look_like(folder, capsys):
 def test_own_data_that_changed_are_not_taken_for_the_old(folder, capsys):
     rng = np.random.default_rng(0)
     np.savez(folder / "own.npz", x=rng.random((300, 4)), y=rng.integers(0, 3, 300))
-    text = ONE.replace('"digits"', '"own.npz"').replace("n_majority = 60", "n_majority = 30")
-    (folder / "own.toml").write_text(text)
+    (folder / "own.toml").write_text(suite_toml(**SHORT, dataset="own.npz", n_majority=30))
     assert run(["run", "own.toml", "--store", "own.sqlite"]) == 0
     assert "not the official file" in capsys.readouterr().out
     assert run(["run", "own.toml", "--store", "own.sqlite"]) == 0
@@ -241,10 +242,11 @@ def test_a_unit_that_fails_does_not_keep_the_others(folder, capsys, monkeypatch)
         assert len(list(store.rows())) == 32 - 12
 
 
-def test_several_processes_make_the_same_table(capsys):
-    assert run(["report", "one.toml", "--store", "s.sqlite"]) == 0
+def test_several_processes_make_the_same_table(folder, capsys):
+    (folder / "linear.toml").write_text(linear_toml(**SHORT))
+    assert run(["run", "linear.toml", "--store", "alone.sqlite"]) == 0
     expected = capsys.readouterr().out
-    assert run(["run", "one.toml", "--store", "two.sqlite", "--processes", "2", "--together", "2"]) == 0
+    assert run(["run", "linear.toml", "--store", "two.sqlite", "--processes", "2", "--together", "2"]) == 0
     shown = capsys.readouterr()
     assert shown.out == expected
     with Store(Path("two.sqlite")) as store:
@@ -252,7 +254,7 @@ def test_several_processes_make_the_same_table(capsys):
 
 
 def test_errors_of_workers_are_one_line_and_come_last(folder, capsys):
-    (folder / "wide.toml").write_text(ONE.replace("hidden = 16", "hidden = 20000"))
+    (folder / "wide.toml").write_text(suite_toml(**SHORT, columns=[LINEAR_MODEL, WIDE]))
     assert run(["run", "wide.toml", "--store", "wide.sqlite", "--memory", "60MB", "--processes", "2"]) == 2
     error = capsys.readouterr().err
     assert "--memory: expected at least" in error.splitlines()[-1]

@@ -13,12 +13,12 @@ import pytest
 
 import wcll
 from own_files import QUICK, write_all, write_csv, write_export
-from small import SMALL
+from small import suite_toml
 from wcll.cli.app import run
 from wcll.experiments import load_suite
 
 RESULTS = Path(wcll.__file__).parents[2] / "results" / "paper"
-ONE = SMALL.replace("trials = 3", "trials = 1").replace("epochs = 12", "epochs = 1")
+ONE = suite_toml(trials=1, epochs=1)
 
 #: Commands, to which the name of their file is added: its ending is beside them.
 COMMANDS = {
@@ -180,7 +180,13 @@ def test_every_file_of_an_export_in_parts_is_new(place, capsys):
     assert not (place / "rows.json").exists()
 
 
-@pytest.mark.skipif(not RESULTS.exists(), reason="the result files are not beside the package")
+@pytest.fixture
+def read_once(paper_results, monkeypatch):
+    """The paper's results, which take seconds to read: from memory."""
+    monkeypatch.setattr("wcll.cli.paper.read_reproduction", lambda folder: paper_results)
+
+
+@pytest.mark.usefixtures("read_once")
 def test_every_figure_of_the_paper_s_page_is_new(place, capsys):
     words = ["paper", "report", "--results", str(RESULTS), "--out", "paper.md"]
     (place / "figures").write_text("no folder")
@@ -192,6 +198,7 @@ def test_every_figure_of_the_paper_s_page_is_new(place, capsys):
     assert f"{first.name}, which exists; add --force" in refused(words, place, capsys)
 
 
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize("words", [["demo"], ["paper", "report", "--results", str(RESULTS)]])
 def test_a_page_that_nobody_named_replaces_its_own_kind_alone(words, place, capsys, monkeypatch):
     """Without --out, a page that the same command wrote is replaced, as the command is given again and again."""
@@ -199,8 +206,6 @@ def test_a_page_that_nobody_named_replaces_its_own_kind_alone(words, place, caps
     rows = (replace(suite.rows[0], settings={**suite.rows[0].settings, "budget": 300}), *suite.rows[1:])
     short = replace(suite, settings={**suite.settings, "epochs": 1}, rows=rows)
     monkeypatch.setattr("wcll.cli.experiments.load_suite", lambda name: short)
-    if words[0] == "paper" and not RESULTS.exists():
-        pytest.skip("the result files are not beside the package")
     name = "wcll-demo.html" if words == ["demo"] else "wcll-paper.html"
     words = [*words, "--trials", "1"] if words == ["demo"] else words
     (place / name).write_text("<!doctype html>\n<title>mine</title>")

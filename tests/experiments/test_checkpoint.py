@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from small import LINEAR, PATIENCE, SMALL, start, trial
+from small import PATIENCE, SMALL, linear_toml, start, suite_toml, trial
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.experiments import Store, checkpoint, parse_suite
@@ -140,7 +140,7 @@ sys.exit(run(sys.argv[1:]))
 
 def test_killed_in_the_middle_of_a_unit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("small.toml").write_text(LINEAR.replace("trials = 3", "trials = 1"))
+    Path("small.toml").write_text(linear_toml(trials=1))
     command = ["run", "small.toml", "--store", "s.sqlite"]
     child = start(KILLED, *command, env={**os.environ, "KILL": "1"})
     child.communicate(timeout=PATIENCE)
@@ -182,7 +182,7 @@ def test_predictions_that_hardly_change_take_hardly_any_room():
 def test_a_save_at_the_end_that_fails_is_one_line(tmp_path, monkeypatch, capsys):
     """What was trained would be lost: nobody is told that the same command goes on there."""
     monkeypatch.chdir(tmp_path)
-    Path("small.toml").write_text(SMALL.replace("trials = 3", "trials = 1"))
+    Path("small.toml").write_text(suite_toml(trials=1))
     monkeypatch.setattr(checkpoint, "write_model", failing)
     assert run(["run", "small.toml", "--store", "s.sqlite", "--max-time", "0.001s"]) == 2
     *_, line = capsys.readouterr().err.splitlines()

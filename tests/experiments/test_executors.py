@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import wcll
-from small import LINEAR, trial, work_or_die
+from small import linear_toml, trial, work_or_die
 from wcll.cli.app import run as command
 from wcll.exceptions import InputError
 from wcll.experiments import Store, executors, parse_suite, units
@@ -21,7 +21,7 @@ from wcll.experiments.executors import Pool, Writer
 from wcll.experiments.plan import RESERVE, Job
 from wcll.experiments.units import Terms, made_with, rows_of, work
 
-TINY = LINEAR.replace("epochs = 12", "epochs = 1").replace("trials = 3", "trials = 1")
+TINY = linear_toml(trials=1, epochs=1)
 
 
 class Here(Executor):
@@ -180,7 +180,7 @@ def test_what_there_is_no_time_for_is_left(here, monkeypatch, tmp_path):
 def test_workers_save_long_trainings_next_to_the_store(here, monkeypatch, tmp_path):
     """Where they have its file; what is left is resumed, by whomever, and checkpoints go when rows are written."""
     monkeypatch.setattr("wcll.experiments.checkpoint.EVERY", 0.0)
-    (tmp_path / "tiny.toml").write_text(TINY.replace("epochs = 1", "epochs = 3"))
+    (tmp_path / "tiny.toml").write_text(linear_toml(trials=1, epochs=3))
     folder, seen = tmp_path / "s.sqlite.checkpoints", []
 
     def stopped(text):

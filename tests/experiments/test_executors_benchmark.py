@@ -26,9 +26,9 @@ def script(monkeypatch):
 
 def test_no_unit_is_lost_and_none_is_there_twice_though_workers_are_killed(script):
     pytest.importorskip("distributed", reason="the extra dask is not installed")
-    killed, rows, speed, writer = script.simulate("dask", 300, 2)
-    assert killed == "runner dask, 300 empty units, 2 workers, 2 killed with -9 on the way"
-    assert rows.startswith("rows in the store: 300, each once; units that were begun again: ")
+    killed, rows, speed, writer = script.simulate("dask", 60, 1)
+    assert killed == "runner dask, 60 empty units, 2 workers, 1 killed with -9 on the way"
+    assert rows.startswith("rows in the store: 60, each once; units that were begun again: ")
     assert re.fullmatch(r"\d+\.\d s, \d+ units/s; store: \d\.\d MB, \d{4,5} bytes/run", speed)
     assert "the writer: writes " in writer
     assert executors.work is units.work

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from functools import partial
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import wcll
-from small import SMALL, trial
+from small import LIMIT, LINEAR_MODEL, MLP, WCLL, suite_toml, trial
 from wcll.cli import begin, begun
 from wcll.cli.app import run
 from wcll.cli.experiments import end_of
@@ -22,14 +22,11 @@ from wcll.experiments.plan import Job, Measured, Pace, Stopwatch, as_begun, in_s
 from wcll.experiments.train import _Recorder
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
-SHORT = SMALL.replace("trials = 3", "trials = 2").replace("epochs = 12", "epochs = 5")
-for loss in ("pc", "forward"):
-    SHORT = re.sub(rf'\[\[rows\]\]\n(title = "[a-z]*"\n)?loss = "{loss}"\n(assume.*\n)?', "", SHORT)
-SHORT = SHORT.replace('[[columns]]\ntitle = "linear"\nmodel = "linear"\n', "")
-SHORT = SHORT.replace("n_majority = 60", "n_majority = 20").replace("lr = [1e-3, 1e-2]", "lr = [1e-2]")
-NETWORK = SHORT.replace("float64", "float32").replace(
-    '{ name = "mlp", hidden = 16, dropout = 0.2 }', '{ name = "cnn9", width = 2 }'
-)
+CNN9 = {"title": "mlp", "model": {"name": "cnn9", "width": 2}}
+FEW = {"n_majority": 20, "epochs": 5}
+short_toml = partial(suite_toml, trials=2, rows=[WCLL, LIMIT], columns=[MLP], grid={"lr": [1e-2]}, **FEW)
+SHORT = short_toml()
+NETWORK = short_toml(columns=[CNN9], dtype="float32")
 
 
 @pytest.fixture
@@ -91,7 +88,7 @@ def test_ended_twice_midway_the_table_is_the_same_and_no_epoch_is_done_twice(fol
 
 @pytest.mark.parametrize("limit", ["0.001s", "5"])
 def test_a_time_shorter_than_an_epoch_is_enough_to_go_on(limit, folder, monkeypatch):
-    Path("small.toml").write_text(SHORT.replace("epochs = 5", "epochs = 2"))
+    Path("small.toml").write_text(short_toml(epochs=2))
     clock, codes = Clock(monkeypatch, seconds=60.0), []
     while not codes or codes[-1] == 3:
         codes.append(run(command("s.sqlite", "--max-time", limit)))
@@ -119,7 +116,7 @@ def test_loading_the_command_is_a_part_of_its_time(folder):
 
 
 def test_two_processes_stop_and_go_on(folder):
-    Path("small.toml").write_text(SHORT.replace('{ name = "mlp", hidden = 16, dropout = 0.2 }', '"linear"'))
+    Path("small.toml").write_text(short_toml(columns=[LINEAR_MODEL]))
     assert run(command("s.sqlite", "--max-time", "0.01s", "--processes", "2")) == 3
     saved = list((folder / "s.sqlite.checkpoints").iterdir())
     assert len(saved) in (1, 2)  # a slow one may have found no time at all
@@ -161,7 +158,7 @@ def test_trainings_of_another_suite_that_wait_are_kept(folder, monkeypatch):
     """A suite that is finished takes away what is of no use, not what another command will go on with."""
     clock = Clock(monkeypatch)
     assert run(command("s.sqlite", "--max-time", "1s")) == 3
-    Path("other.toml").write_text(SHORT.replace("epochs = 5", "epochs = 2"))
+    Path("other.toml").write_text(short_toml(epochs=2))
     assert run(["run", "other.toml", "--store", "s.sqlite"]) == 0
     clock.epochs.clear()
     assert run(command("s.sqlite")) == 0
@@ -267,7 +264,8 @@ def planned_as_on_a_gpu(monkeypatch):
 
 def test_a_group_of_networks_is_cut_to_the_time_left(folder, monkeypatch, capsys):
     """A run takes five seconds: after twelve there is time for four of the next twelve, and nothing is half done."""
-    Path("small.toml").write_text(NETWORK.replace("[1e-2]", "[1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3]"))
+    rates = {"lr": [1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3]}
+    Path("small.toml").write_text(short_toml(columns=[CNN9], dtype="float32", grid=rates))
     planned_as_on_a_gpu(monkeypatch)
     Clock(monkeypatch)
     assert run(command("s.sqlite", "--max-time", "85s")) == 3
@@ -283,12 +281,9 @@ def test_a_group_of_networks_is_cut_to_the_time_left(folder, monkeypatch, capsys
 
 def images_of_digits(monkeypatch, *options):
     """Run the queue of image trials, of one setting: four networks at one learning rate, then at another."""
-    text = SMALL.replace('[[columns]]\ntitle = "linear"\nmodel = "linear"\n', "").replace("epochs = 12", "epochs = 5")
-    text = text.replace("n_majority = 60", "n_majority = 20").replace("float64", "float32")
-    text = text.replace('name = "mlp", hidden = 16, dropout = 0.2', 'name = "cnn9", width = 2')
-    spec = 'metrics = ["accuracy", "balanced_accuracy", "minority_recall"]\nselect = "label-free"\n'
-    tables = "".join(f'[[tables]]\ntitle = "{title}"\n{spec}' for title in ("paper", "fair"))
-    Path("small.toml").write_text(text.split("[[tables]]")[0] + tables)
+    spec = {"metrics": ["accuracy", "balanced_accuracy", "minority_recall"], "select": "label-free"}
+    tables = [{"title": title, **spec} for title in ("paper", "fair")]
+    Path("small.toml").write_text(suite_toml(columns=[CNN9], tables=tables, dtype="float32", **FEW))
     monkeypatch.setattr("wcll.cli.paper.load_suite", lambda name: load_suite("small.toml"))
     monkeypatch.setattr("wcll.cli.paper.IMAGES", ())
     return run(["paper", "run", "images", "--trials", "1", "--processes", "1", "--store", "s.sqlite", *options])

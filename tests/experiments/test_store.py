@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from small import MAIN, PATIENCE, SMALL, finished, start, trial
+from small import LINEAR, MAIN, PATIENCE, finished, start, trial
 from wcll.cli.app import run
 from wcll.exceptions import InputError
 from wcll.experiments import Store, store
@@ -186,7 +186,7 @@ def test_a_read_only_folder(tmp_path, capsys):
 def test_a_full_disk_loses_nothing(tmp_path, path):
     """Files may not grow past a few pages, as on a disk without space: one line, and the store as it was."""
     suite = tmp_path / "small.toml"
-    suite.write_text(SMALL)
+    suite.write_text(LINEAR)
     with Store(path) as one:
         one.add([row("a")])
     shutil.copy(path, tmp_path / "before.sqlite")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import wcll
-from small import SMALL
+from small import PC, SMALL, WCLL, suite_toml
 from wcll.cli.app import run
 from wcll.exceptions import InputError
 from wcll.experiments import Trial, load_suite, packaged_suites, parse_suite
@@ -78,8 +78,7 @@ def test_grid_rows_and_columns_multiply():
 
 
 def test_a_rows_own_setting_takes_the_place_of_the_grids():
-    text = SMALL.replace('loss = "pc"', 'loss = "pc"\nlr = 5e-3')
-    suite = parse_suite(text, "small")
+    suite = parse_suite(suite_toml(rows=[WCLL, {**PC, "lr": 5e-3}]), "small")
     assert [t.lr for t in suite.candidates(suite.columns[0], suite.rows[1], 0)] == [5e-3]
     assert [t.lr for t in suite.candidates(suite.columns[0], suite.rows[0], 0)] == [1e-3, 1e-2]
 
@@ -105,8 +104,8 @@ BAD = [
     (change("epochs = 12", "epoch = 12"), "line 14: setting: expected one of .* got 'epoch'; did you mean 'epochs'?"),
     (change('loss = "wcll"', 'loss = "wcl"'), "line 29: loss: expected one of .* got 'wcl'; did you mean 'wcll'?"),
     (change('loss = "pc"', 'los = "pc"'), "line 32: setting: .* got 'los'; did you mean 'loss'?"),
-    (change("lr = [1e-3, 1e-2]", "lr = [1e-3, -1]"), "line 18: lr: expected a number above 0 to 1e\\+06, got -1"),
-    (change("lr = [1e-3, 1e-2]", "lr = 1e-3"), "line 18: lr: expected a list of values in \\[grid\\], got 0.001"),
+    (change("lr = [0.001, 0.01]", "lr = [1e-3, -1]"), "line 18: lr: expected a number above 0 to 1e\\+06, got -1"),
+    (change("lr = [0.001, 0.01]", "lr = 1e-3"), "line 18: lr: expected a list of values in \\[grid\\], got 0.001"),
     (change("hidden = 16", "hiden = 16"), "line 26: option of model 'mlp': .* did you mean 'hidden'?"),
     (change("[grid]", "[gird]"), "line 17: key: expected one of .* did you mean 'grid'?"),
     (change('select = "label-free"', 'select = "labelfree"'), "line 45: select: .* did you mean 'label-free'?"),
@@ -123,8 +122,8 @@ BAD = [
     (change('assume = "inverse-size"', 'assume = 3'), "line 37: assume: expected one of .*, got 3"),
     (change("[grid]", "[[grid]]"), "line 17: grid: expected a table, \\[grid\\]"),
     (change('loss = "pc"', 'loss = ["pc"]'), "line 32: loss: expected a name, or"),
-    (change("lr = [1e-3, 1e-2]", 'loss = ["pc", "wcll"]'), "line 18: grid: expected one of lr, .* got loss"),
-    (change("lr = [1e-3, 1e-2]", "lr = [1e-3]\nepochs = [2, 3]"), "line 19: grid: expected one of lr, .* got epochs"),
+    (change("lr = [0.001, 0.01]", 'loss = ["pc", "wcll"]'), "line 18: grid: expected one of lr, .* got loss"),
+    (change("lr = [0.001, 0.01]", "lr = [1e-3]\nepochs = [2, 3]"), "line 19: grid: expected one of lr, .* got epochs"),
     (change("epochs = 12", "epochs = 12\nlr = 1"), "line 19: lr: expected values in \\[grid\\] or one in \\[settings\\], got both"),
     (change("epochs = 12", "validation = 0"), "line 14: validation: expected held-out labels for select = 'label-free', got 0"),
     (change('select = "label-free"', 'select = "last"\nat = { lr = true }'), "line 46: at lr: expected one of the grid's values"),
@@ -228,7 +227,7 @@ def test_on_a_gpu_only_what_may_be_alike_is_handed_out_together():
     assert sorted(key for bundle in bundles for job in bundle for key in job.keys) == sorted(
         trial.key for trial in suite.all_trials()
     )
-    double = plan(list(parse_suite(SMALL.replace("float64", "float32"), "small").all_trials()), together=64)
+    double = plan(list(parse_suite(suite_toml(dtype="float32"), "small").all_trials()), together=64)
     assert len(list(in_step([*jobs, *double], torch.device("cuda")))) == 8  # one precision at a time
 
 

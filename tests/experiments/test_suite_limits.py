@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from small import SMALL
+from small import SMALL, suite_toml
 from wcll.cli.app import run
 from wcll.exceptions import InputError
 from wcll.experiments import load_suite, parse_suite
@@ -24,16 +24,16 @@ def one_line(arguments, capsys):
 
 def test_runs_are_counted_before_they_are_made(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    rates = ", ".join(f"{i}e-6" for i in range(1, 1001))
-    million = SMALL.replace("lr = [1e-3, 1e-2]", f"lr = [{rates}]\nbias = [{rates}]\nbeta = [{rates}]")
-    for text in (million, million.replace("trials = 3", "trials = 200000")):
+    rates = [i * 1e-6 for i in range(1, 1001)]
+    for trials in (3, 200000):
+        text = suite_toml(trials=trials, grid=dict.fromkeys(("lr", "bias", "beta"), rates))
         (tmp_path / "large.toml").write_text(text)
         assert "line 17: grid: expected at most 200000 runs, got 8000000000 in every trial" in one_line(
             ["run", "large.toml"], capsys
         )
-    (tmp_path / "large.toml").write_text(SMALL.replace("trials = 3", "trials = 1000000000"))
+    (tmp_path / "large.toml").write_text(suite_toml(trials=10**9))
     assert "line 3: trials: expected a whole number from 1 to 200000" in one_line(["run", "large.toml"], capsys)
-    (tmp_path / "large.toml").write_text(SMALL.replace("trials = 3", "trials = 12501"))
+    (tmp_path / "large.toml").write_text(suite_toml(trials=12501))
     assert "line 3: trials: expected at most 200000 runs, got 200016" in one_line(["run", "large.toml"], capsys)
 
 
@@ -66,7 +66,7 @@ DEEP = {
     "p = 2": ["p = " + "9" * 5000, "p = 0x" + "f" * 5000, "p = " + "[" * 5000 + "]" * 5000, "p = " + "[" * 90 + "]" * 90,
               "p = " + "{a=" * 400 + "1" + "}" * 400],
     'loss = "pc"': ["loss = " + "[" * 300 + "]" * 300, "loss = 0x" + "f" * 5000],
-    "lr = [1e-3, 1e-2]": ["lr = [0x" + "f" * 5000 + "]", "lr = 1e-3\na" + ".a" * 3000 + " = 1"],
+    "lr = [0.001, 0.01]": ["lr = [0x" + "f" * 5000 + "]", "lr = 1e-3\na" + ".a" * 3000 + " = 1"],
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from small import SMALL, trial
+from small import FORWARD, LIMIT, LINEAR_MODEL, PC, WCLL, suite_toml, trial
 from wcll import ComplementaryClassifier
 from wcll.datasets import Split, load_dataset
 from wcll.exceptions import InputError, InputTypeError
@@ -24,14 +24,12 @@ from wcll.report.result_tables import build_table, told_notes
 
 CPU = torch.device("cpu")
 QUICK = {"loss": "auto", "dtype": "float32", "budget": 200}
-ROW = '[[rows]]\ntitle = "auto"\nloss = "auto"\nbudget = 200\n'
-LINEAR = SMALL.replace('[[columns]]\ntitle = "mlp"\nmodel = { name = "mlp", hidden = 16, dropout = 0.2 }\n', "")
-assert LINEAR != SMALL
+ROW = {"title": "auto", "loss": "auto", "budget": 200}
 
 
 @pytest.fixture(scope="module")
 def suite():
-    return parse_suite(LINEAR.replace('[[rows]]\nloss = "wcll"', f'{ROW}\n[[rows]]\nloss = "wcll"', 1), "small")
+    return parse_suite(suite_toml(columns=[LINEAR_MODEL], rows=[ROW, WCLL, PC, FORWARD, LIMIT]), "small")
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +62,15 @@ def test_what_it_chooses_does_not_make_another_result():
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("setting", "message"),
     [
-        ("lr = 0.1", r"line 30: lr: expected none for loss 'auto', which chooses for itself, got 0\.1"),
-        ("epochs = 3", "line 30: epochs: expected none for loss 'auto'"),
-        ('resample = "over"', "resample: expected 'none' for loss 'auto', got 'over'"),
+        ({"lr": 0.1}, r"line 29: lr: expected none for loss 'auto', which chooses for itself, got 0\.1"),
+        ({"epochs": 3}, "line 29: epochs: expected none for loss 'auto'"),
+        ({"resample": "over"}, "resample: expected 'none' for loss 'auto', got 'over'"),
     ],
 )
-def test_what_a_row_of_it_cannot_have_is_said_with_its_line(line, message):
-    text = LINEAR.replace('loss = "pc"', f'loss = "auto"\n{line}')
+def test_what_a_row_of_it_cannot_have_is_said_with_its_line(setting, message):
+    text = suite_toml(columns=[LINEAR_MODEL], rows=[WCLL, {"loss": "auto", **setting}, FORWARD, LIMIT])
     with pytest.raises(InputError, match=message):
         parse_suite(text, "own")
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from small import SMALL, trial
+from small import TABLE, suite_toml, trial
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.evaluation import checkpoints
@@ -32,10 +32,8 @@ MODELS = {
     "mlp": {"model": {"name": "mlp", "hidden": 8, "dropout": 0.2}},
     "cnn9": {"model": {"name": "cnn9", "width": 2}, "dtype": "float32", "n_majority": 20},
 }
-SELDOM = SMALL.replace("epochs = 12", f'epochs = {EPOCHS}\nevaluate = "checkpoints"').replace(
-    "trials = 3", "trials = 1"
-)
-SELDOM += '\n[[tables]]\ntitle = "Oracle"\nselect = "oracle"\n'
+ORACLE = {"title": "Oracle", "select": "oracle"}
+SELDOM = suite_toml(trials=1, epochs=EPOCHS, evaluate="checkpoints", tables=[TABLE, ORACLE])
 JUDGED = ("log_likelihood", "log_likelihood_se")
 
 

@@ -15,10 +15,10 @@ ROW = re.compile(r"^(\S.*?) +([\d,]+) +([\d.]+) +([\d.]+) +(\d+)$", re.MULTILINE
 
 @pytest.mark.skipif(not SCRIPT.exists(), reason="the benchmarks are not beside the package")
 def test_every_step_is_measured(tmp_path):
-    words = ["--rows", "6000", "--features", "5", "--group", "1000", "--folder", str(tmp_path)]
+    words = ["--rows", "3000", "--features", "5", "--group", "1000", "--budget", "300", "--folder", str(tmp_path)]
     done = subprocess.run([sys.executable, str(SCRIPT), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "6,000 rows, 5 features, groups of 1,000 rows: " in done.stdout
+    assert "3,000 rows, 5 features, groups of 1,000 rows: " in done.stdout
     found = ROW.findall(done.stdout)
     assert [name for name, *_ in found] == [
         "plain reading",

@@ -58,7 +58,7 @@ def weights(model):
 @pytest.mark.parametrize(
     ("settings", "matrix"),
     [
-        (replace(AUTO, budget=None), BIASED),
+        (replace(AUTO, budget=9000), BIASED),
         (replace(AUTO, model="mlp", budget=300), None),
         (Settings("wcll", epochs=9, lr=0.01, device="cpu"), None),
         (Settings("forward", transition="popularity", model="mlp", epochs=9, device="cpu"), None),

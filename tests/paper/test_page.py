@@ -53,7 +53,6 @@ from wcll.paper.reproduction import (
     TABLES,
     UNTOLD,
     Reproduction,
-    read_reproduction,
 )
 from wcll.report.result_tables import build_table, choose
 
@@ -84,10 +83,8 @@ def rows(small_mnist):
 
 
 @pytest.fixture(scope="session")
-def found():
-    if not RESULTS.exists():
-        pytest.skip("the result files are not beside the package")
-    return read_reproduction(RESULTS)
+def found(paper_results):
+    return paper_results
 
 
 # --- what is published -----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from browser import look_at, needs_browser
-from small import SMALL
+from small import FORWARD, LIMIT, PC, SMALL, TABLE, WCLL, suite_toml
 from wcll.cli.console import Screen
 from wcll.cli.experiments import print_table
 from wcll.evaluation.selection import select
@@ -40,6 +40,7 @@ from wcll.report.result_tables import (
 from wcll.report.suite_report import suite_page
 
 SUITE = parse_suite(SMALL, "small")
+LAST = suite_toml(tables=[{**TABLE, "select": "last", "at": {"lr": 1e-3}}])
 SEEDS = range(3)
 
 
@@ -125,8 +126,7 @@ def test_missing_trials_are_said(rows):
 
 
 def test_an_oracle_is_marked_wherever_it_appears(rows):
-    text = SMALL.replace('select = "label-free"', 'select = "oracle"')
-    suite = parse_suite(text, "small")
+    suite = parse_suite(suite_toml(tables=[{**TABLE, "select": "oracle"}]), "small")
     table = build_table(suite, suite.tables[0], rows, SEEDS)
     honest = build_table(SUITE, SUITE.tables[0], rows, SEEDS)
     assert all(a.cells[0].mean >= b.cells[0].mean for a, b in zip(table.lines, honest.lines, strict=True))
@@ -137,8 +137,7 @@ def test_an_oracle_is_marked_wherever_it_appears(rows):
 
 
 def test_last_needs_a_single_candidate(rows):
-    text = SMALL.replace('select = "label-free"', 'select = "last"\nat = { lr = 1e-3 }')
-    suite = parse_suite(text, "small")
+    suite = parse_suite(LAST, "small")
     table = build_table(suite, suite.tables[0], rows, SEEDS)
     trial = suite.candidates(suite.columns[0], suite.rows[0], 0, {"lr": 1e-3})[0]
     assert table.lines[0].cells[0].values[0] == rows[trial.key].value("accuracy", 12)
@@ -199,7 +198,7 @@ def test_notes_say_what_a_reader_must_know(rows, table):
     key, row = next(iter(rows.items()))
     data = {"data": {"fingerprint": "g", "official": False}}
     other[key] = Row(key, row.config, row.metrics, row.history, {**row.provenance, **data})
-    suite = parse_suite(SMALL.replace('select = "label-free"', 'select = "last"\nat = { lr = 1e-3 }'), "small")
+    suite = parse_suite(LAST, "small")
     assert "DIFFERENT data" in to_markdown(build_table(suite, suite.tables[0], other, SEEDS))
 
 
@@ -222,8 +221,8 @@ def test_csv_has_every_figure(table):
 
 def test_accuracy_on_one_class_is_a_metric_like_others(rows):
     """Each class has as many test samples as any: their recalls average to accuracy. What no class is shows nothing."""
-    metrics = str(["accuracy", *(f"recall_{k}" for k in range(11))])
-    suite = parse_suite(SMALL.replace('["accuracy", "macro_f1"]', metrics), "small")
+    metrics = ["accuracy", *(f"recall_{k}" for k in range(11))]
+    suite = parse_suite(suite_toml(tables=[{**TABLE, "metrics": metrics}]), "small")
     table = build_table(suite, suite.tables[0], rows, SEEDS)
     heads = table.head_texts()
     assert heads[1] == "linear, recall of class 0"
@@ -275,8 +274,8 @@ def test_the_page_names_classes_what_was_chosen_and_what_is_rare(rows):
 
 @needs_browser
 def test_a_page_of_many_columns_is_not_cut_off(rows, tmp_path):
-    wide = "".join(f'[[columns]]\ntitle = "a column, number {i}"\nbatch_size = {i + 1}\n\n' for i in range(9))
-    suite = parse_suite(SMALL.split("[[columns]]")[0] + wide + "[[rows]]" + SMALL.split("[[rows]]", 1)[1], "wide")
+    columns = [{"title": f"a column, number {i}", "batch_size": i + 1} for i in range(9)]
+    suite = parse_suite(suite_toml(columns=columns), "wide")
     rng = np.random.default_rng(0)
     page = tmp_path / "page.html"
     page.write_text(suite_page(suite, named({t.key: made(t, 0.5, rng) for t in suite.all_trials([0])}), [0], "x"))
@@ -355,8 +354,8 @@ def test_only_the_fullest_cells_compete():
 
 
 def test_runs_that_see_true_labels_do_not_compete(rows):
-    text = SMALL.replace('loss = "pc"', 'loss = "wcll"\nresample = "over-by-y"\ntitle = "oracle resampling"')
-    suite = parse_suite(text, "small")
+    resampled = {"title": "oracle resampling", "loss": "wcll", "resample": "over-by-y"}
+    suite = parse_suite(suite_toml(rows=[WCLL, resampled, FORWARD, LIMIT]), "small")
     rng = np.random.default_rng(0)
     more = {t.key: made(t, 0.99, rng) for t in suite.all_trials() if t.resample}
     table = build_table(suite, suite.tables[0], {**rows, **more}, SEEDS)
@@ -369,17 +368,15 @@ def test_runs_that_diverged_are_marked(rows):
     key, row = next(iter(rows.items()))
     history = {**row.history, "train_loss": [None] * 12}
     other = {**rows, key: Row(key, row.config, row.metrics, history, row.provenance)}
-    text = SMALL.replace('select = "label-free"', 'select = "last"\nat = { lr = 1e-3 }')
-    shown = to_markdown(build_table(parse_suite(text, "small"), parse_suite(text, "small").tables[0], other, SEEDS))
+    suite = parse_suite(LAST, "small")
+    shown = to_markdown(build_table(suite, suite.tables[0], other, SEEDS))
     assert "§" in shown
     assert "diverged" in shown
 
 
 def test_what_is_told_is_said(rows):
-    text = SMALL.replace('assume = "inverse-size"', 'assume = "true"').replace(
-        'loss = "wcll"', 'loss = "wcll"\npi = "declared"'
-    )
-    suite = parse_suite(text, "small")
+    rows = [{**WCLL, "pi": "declared"}, PC, {**FORWARD, "assume": "true"}, LIMIT]
+    suite = parse_suite(suite_toml(rows=rows), "small")
     shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
     assert "Told the true Q: forward" in shown
     assert "Told the class sizes: wcll" in shown
@@ -388,7 +385,8 @@ def test_what_is_told_is_said(rows):
     suite = parse_suite(SMALL, "small")
     shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
     assert "Told the selector's family: forward." in shown
-    suite = parse_suite(SMALL.replace('"inverse-size"', '"uniform"'), "small")
+    uniform = {"labels": "uniform", "judge": "uniform", "rows": [WCLL, PC, {**FORWARD, "assume": "uniform"}, LIMIT]}
+    suite = parse_suite(suite_toml(**uniform), "small")
     shown = to_markdown(build_table(suite, suite.tables[0], {}, SEEDS))
     assert "Q assumed: uniform labels" in shown
     assert "old the" not in shown

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from small import SMALL, trial
+from small import suite_toml, trial
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
@@ -108,10 +108,8 @@ def test_a_few_samples_to_try_are_normalised_as_all(digits):
 def test_a_grid_may_try_both_on_the_same_data():
     assert "normalise" not in trial().config()
     assert trial(normalise="none", model="cnn9") == trial(model="cnn9")
-    text = SMALL.replace("lr = [1e-3, 1e-2]", 'lr = [1e-3]\nnormalise = ["none", "standard"]')
-    text = text.replace('model = "linear"', 'model = "cnn9"').replace(
-        '{ name = "mlp", hidden = 16, dropout = 0.2 }', '"resnet18"'
-    )
+    columns = [{"title": name, "model": name} for name in ("cnn9", "resnet18")]
+    text = suite_toml(columns=columns, grid={"lr": [1e-3], "normalise": ["none", "standard"]})
     jobs = plan(list(parse_suite(text, "small").all_trials([0])), together=64)
     assert {job.first.normalise for job in jobs} == {None, "standard"}
     assert all(len({trial.normalise for trial in job.trials}) == 1 for job in jobs)

@@ -9,7 +9,7 @@ import weakref
 import pytest
 import torch
 
-from small import SMALL
+from small import suite_toml
 from wcll.datasets import load_dataset
 from wcll.experiments import Store, parse_suite, worker
 from wcll.experiments.plan import plan
@@ -107,7 +107,7 @@ def test_what_is_compiled_serves_all_that_is_planned(changes, expected, monkeypa
 
 def test_trainings_are_told_what_is_planned(tmp_path, monkeypatch):
     """All with their network that this process began with, also when most of it is done."""
-    jobs = plan(list(parse_suite(SMALL.replace("epochs = 12", "epochs = 2"), "small").all_trials([0, 1])), together=2)
+    jobs = plan(list(parse_suite(suite_toml(epochs=2), "small").all_trials([0, 1])), together=2)
     by_network, told, real = {}, [], worker.train
     for job in jobs[1:]:
         by_network[job.network] = by_network.get(job.network, 0) + job.epochs

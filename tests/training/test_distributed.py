@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     ("kind", "labels"), [*((kind, "one") for kind in ranks.MODELS), ("linear", "several"), ("mlp", "several")]
 )
 def test_two_processes_take_the_steps_of_one(kind, labels, folder):
-    """20 steps with every loss, parts of 4 and 5 samples, sample weights; drop-out, batch norm and mixup too."""
+    """Ten steps with every loss, parts of 4 and 5 samples, sample weights; drop-out, batch norm and mixup too."""
     alone = ranks.trained(kind, labels)
     first, second = (torch.load(folder / f"{kind}-{labels}-{rank}.pt") for rank in (0, 1))
     assert difference(alone, first) < 1e-10
