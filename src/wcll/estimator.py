@@ -415,7 +415,8 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
         What fails before an epoch is over changes nothing; a training that is interrupted leaves what it reached.
         """
-        before = getattr(self, "fitted_", None) if part or self.warm_start else None
+        before = getattr(self, "fitted_", None)
+        before = before if before and (part or self.warm_start) else None
         searches = self._is_auto() and before is None and not part
         chosen = before.optional.get("chosen") if before and self._is_auto() else None
         how = self._resolved(chosen)
