@@ -23,7 +23,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from wcll.datasets import load_dataset
 from wcll.experiments import parse_suite
-from wcll.experiments.plan import Job, plan
+from wcll.experiments.grouping import Job, plan
 from wcll.experiments.row import provenance
 from wcll.experiments.train import run_group, training_of
 from wcll.experiments.worker import Tasks, run_jobs

@@ -27,7 +27,7 @@ import torch
 from wcll.datasets import Dataset, Split
 from wcll.evaluation import checkpoints
 from wcll.experiments import Store, Trial
-from wcll.experiments.plan import Job
+from wcll.experiments.grouping import Job
 from wcll.experiments.row import provenance
 from wcll.experiments.train import _Recorder, run_group, training_of
 from wcll.experiments.worker import Tasks, outcomes

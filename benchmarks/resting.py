@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wcll.experiments import load_suite, units, worker
-from wcll.experiments.plan import Job
+from wcll.experiments import load_suite, messages, worker
+from wcll.experiments.grouping import Job
 from wcll.experiments.train import Recording, Seen, train
 
 JOURNAL = "WCLL_BENCHMARK_JOURNAL"  #: the variable that names the file in which units note that they begin
@@ -41,7 +41,7 @@ def jobs_of(seconds: float, count: int) -> list[Job]:
 def work(text: str) -> str:
     """What workers do with a unit."""
     worker.train = rest
-    return units.work(text)
+    return messages.work(text)
 
 
 def rest(jobs: Sequence[Seen], device: Any, *, progress: Any, **options: Any) -> list[Recording]:

@@ -32,7 +32,7 @@ import resting
 
 from wcll.experiments import Store, executors
 from wcll.experiments.executors import EXECUTORS
-from wcll.experiments.plan import Job
+from wcll.experiments.grouping import Job
 from wcll.experiments.request import RunRequest
 from wcll.experiments.worker import Tasks
 

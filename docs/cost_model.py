@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tables import table
 
-from wcll.experiments.plan import TOGETHER
+from wcll.experiments.grouping import TOGETHER
 from wcll.experiments.suite import MOST_RUNS
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"

@@ -15,8 +15,8 @@ import torch
 from wcll.datasets import load_dataset
 from wcll.evaluation import checkpoints
 from wcll.experiments import Row, Trial
-from wcll.experiments.plan import in_step, plan
-from wcll.experiments.units import work
+from wcll.experiments.grouping import in_step, plan
+from wcll.experiments.messages import work
 from wcll.experiments.worker import Tasks, run_jobs
 
 LINEAR_MODEL = {"title": "linear", "model": "linear"}

@@ -15,7 +15,7 @@ from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.experiments import Store, checkpoint, parse_suite
 from wcll.experiments.checkpoint import Checkpoints
-from wcll.experiments.plan import Job, Pace, now, plan
+from wcll.experiments.grouping import Job, Pace, now, plan
 from wcll.experiments.worker import Tasks, run_jobs
 from wcll.persistence import write_model
 

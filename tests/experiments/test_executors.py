@@ -16,10 +16,10 @@ import wcll
 from small import linear_toml, trial, work_or_die
 from wcll.cli.app import run as command
 from wcll.exceptions import InputError
-from wcll.experiments import Store, executors, parse_suite, units
+from wcll.experiments import Store, executors, messages, parse_suite
 from wcll.experiments.executors import Pool, Writer
-from wcll.experiments.plan import RESERVE, Job
-from wcll.experiments.units import Terms, made_with, rows_of, work
+from wcll.experiments.grouping import RESERVE, Job
+from wcll.experiments.messages import Terms, made_with, rows_of, work
 
 TINY = linear_toml(trials=1, epochs=1)
 
@@ -89,14 +89,14 @@ def test_a_worker_that_is_not_alike_is_one_line(here, name, got, monkeypatch, ca
 def as_another(text, name, got):
     """What a worker replies that has another version of something."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(units, "made_with", lambda: {**made_with(), name: got})
+        patched.setattr(messages, "made_with", lambda: {**made_with(), name: got})
         return work(text)
 
 
 def test_a_worker_with_other_data_is_one_line(here, capsys):
     def elsewhere(text):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(units, "data_stamp", lambda name, data: "other")
+            patched.setattr(messages, "data_stamp", lambda name, data: "other")
             return work(text)
 
     here.act = elsewhere
@@ -107,7 +107,7 @@ def test_a_worker_with_other_data_is_one_line(here, capsys):
 
 
 def test_a_unit_that_fails_does_not_stop_the_others(here, capsys, tmp_path):
-    failed = units.failed(InputError("memory", "more", "little"))
+    failed = messages.failed(InputError("memory", "more", "little"))
     here.act = lambda text: failed if len(here.seen) == 2 else work(text)
     given = ["run", "tiny.toml", "--runner", "here", "--store", "s.sqlite", "--together", "2"]
     assert command(given) == 2
@@ -160,7 +160,7 @@ def test_processes_that_are_killed_end_no_other_unit(here, monkeypatch, capsys, 
 def test_what_there_is_no_time_for_is_left(here, monkeypatch, tmp_path):
     """Workers are told the deadline; rows of a part are welcome then, and nothing new is handed out afterwards."""
     moment = [0.0]
-    for name in ("executors", "run", "units"):
+    for name in ("executors", "run", "messages"):
         monkeypatch.setattr(f"wcll.experiments.{name}.now", lambda: moment[0])
 
     def slow(text):
@@ -186,7 +186,7 @@ def test_workers_save_long_trainings_next_to_the_store(here, monkeypatch, tmp_pa
     def stopped(text):
         reply = work(text)
         seen.append(len(list(folder.iterdir())))
-        return reply if len(seen) != 2 else units.failed(InputError("worker", "light", "a power cut"))
+        return reply if len(seen) != 2 else messages.failed(InputError("worker", "light", "a power cut"))
 
     here.act = stopped
     given = ["run", "tiny.toml", "--runner", "here", "--store", "s.sqlite", "--together", "8"]
@@ -203,7 +203,7 @@ def test_workers_save_long_trainings_next_to_the_store(here, monkeypatch, tmp_pa
 def test_workers_without_the_store_keep_time_all_the_same(tmp_path):
     (tmp_path / "s.sqlite").touch()
     other = terms(store=str(tmp_path / "s.sqlite"), inode=-1, deadline=1.0)
-    units._pace.cache_clear()
+    messages._pace.cache_clear()
     job = Job((trial(epochs=3),))
     assert rows_of(work(other.text([job])), [job], partly=True) == []
     assert [path.name for path in tmp_path.iterdir()] == ["s.sqlite"]
@@ -211,15 +211,15 @@ def test_workers_without_the_store_keep_time_all_the_same(tmp_path):
 
 def test_workers_count_epochs(tmp_path, monkeypatch):
     """What a worker has counted of its unit; a file that is not there yet, or is being written, says nothing."""
-    monkeypatch.setattr(units, "TELL", 0.0)
+    monkeypatch.setattr(messages, "TELL", 0.0)
     job, others = Job((trial(epochs=2),)), Job((trial(epochs=2, seed=1),))
     told = terms(tally=str(tmp_path))
-    assert units.counted(told, [job]) == 0
+    assert messages.counted(told, [job]) == 0
     assert len(rows_of(work(told.text([job])), [job])) == 1
-    assert units.counted(told, [job]) == 2
-    assert units.counted(told, [others]) == 0
+    assert messages.counted(told, [job]) == 2
+    assert messages.counted(told, [others]) == 0
     (tmp_path / others.first.key).touch()
-    assert units.counted(told, [others]) == 0
+    assert messages.counted(told, [others]) == 0
 
 
 def test_trials_arrive_as_they_were_sent():
@@ -229,7 +229,7 @@ def test_trials_arrive_as_they_were_sent():
         trial(model={"name": "mlp", "hidden": 3}, training="strong", dtype="float32"),
         trial(labels="matrix", matrix=[[0 if i == j else 1 / 9 for j in range(10)] for i in range(10)], judge="own"),
     ]
-    _, jobs = units._read(terms().text([Job((one,)) for one in some]))
+    _, jobs = messages._read(terms().text([Job((one,)) for one in some]))
     assert [job.first for job in jobs] == some
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wcll.experiments import executors, train, units, worker
+from wcll.experiments import executors, messages, train, worker
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(
@@ -31,7 +31,7 @@ def test_no_unit_is_lost_and_none_is_there_twice_though_workers_are_killed(scrip
     assert rows.startswith("rows in the store: 60, each once; units that were begun again: ")
     assert re.fullmatch(r"\d+\.\d s, \d+ units/s; store: \d\.\d MB, \d{4,5} bytes/run", speed)
     assert "the writer: writes " in writer
-    assert executors.work is units.work
+    assert executors.work is messages.work
 
 
 def test_what_is_measured_is_what_a_worker_loses(script):

@@ -23,7 +23,7 @@ from wcll.cli.console import _lines
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
 from wcll.experiments import Store, executors, parse_suite, request
-from wcll.experiments.plan import Job
+from wcll.experiments.grouping import Job
 from wcll.experiments.request import RunRequest
 from wcll.experiments.run import _that_fits
 from wcll.experiments.worker import Tasks, need_of

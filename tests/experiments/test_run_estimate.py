@@ -12,7 +12,7 @@ from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
 from wcll.experiments import run as estimate
 from wcll.experiments import worker
-from wcll.experiments.plan import Job
+from wcll.experiments.grouping import Job
 from wcll.experiments.worker import Tasks
 
 CPU = torch.device("cpu")

@@ -13,7 +13,7 @@ from small import PC, SMALL, WCLL, suite_toml
 from wcll.cli.app import run
 from wcll.exceptions import InputError
 from wcll.experiments import Trial, load_suite, packaged_suites, parse_suite
-from wcll.experiments.plan import in_step, plan
+from wcll.experiments.grouping import in_step, plan
 from wcll.experiments.suite import Axis
 
 LEAST = {"dataset": "digits", "loss": "wcll", "lr": 1e-3, "seed": 0}

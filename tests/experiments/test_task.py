@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from small import trial
 from wcll.datasets import Dataset, Split, load_dataset
 from wcll.exceptions import InputError
-from wcll.experiments.plan import plan
+from wcll.experiments.grouping import plan
 from wcll.experiments.splits import pick_per_class
 from wcll.experiments.task import class_sizes, draw_samples, loss_context, make_task
 from wcll.experiments.worker import run_jobs

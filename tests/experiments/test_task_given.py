@@ -12,7 +12,7 @@ from small import trial
 from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
-from wcll.experiments.plan import Job
+from wcll.experiments.grouping import Job
 from wcll.experiments.task import make_task
 from wcll.experiments.worker import run_jobs
 from wcll.labels import make_complementary

@@ -19,7 +19,7 @@ from wcll.evaluation.selection import select
 from wcll.exceptions import InputTypeError
 from wcll.experiments import parse_suite
 from wcll.experiments import train as training
-from wcll.experiments.plan import Job, plan
+from wcll.experiments.grouping import Job, plan
 from wcll.experiments.task import Clean, Ordinary, Weak, make_task
 from wcll.experiments.train import run_group, train
 from wcll.experiments.worker import Tasks, run_jobs

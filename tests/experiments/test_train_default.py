@@ -13,7 +13,7 @@ from wcll import ComplementaryClassifier
 from wcll.datasets import Split, load_dataset
 from wcll.exceptions import InputError, InputTypeError
 from wcll.experiments import Row, Store, parse_suite, train
-from wcll.experiments.plan import CHOOSING, Job, Pace, in_step, plan
+from wcll.experiments.grouping import CHOOSING, Job, Pace, in_step, plan
 from wcll.experiments.request import RunRequest
 from wcll.experiments.row import check_names, check_row
 from wcll.experiments.run import estimate, run

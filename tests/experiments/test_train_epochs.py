@@ -20,7 +20,7 @@ from wcll.exceptions import InputError
 from wcll.experiments import Store, Trial, parse_suite
 from wcll.experiments import run as estimate
 from wcll.experiments.checkpoint import Checkpoints
-from wcll.experiments.plan import Job, Pace, now, plan
+from wcll.experiments.grouping import Job, Pace, now, plan
 from wcll.experiments.worker import Tasks, need_of, run_jobs
 from wcll.paper.comparison import Kept, keep
 

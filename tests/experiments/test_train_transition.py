@@ -9,7 +9,7 @@ import torch
 from small import trial
 from wcll.exceptions import InputError
 from wcll.experiments import train
-from wcll.experiments.plan import Job
+from wcll.experiments.grouping import Job
 from wcll.experiments.task import make_task, own_belief
 from wcll.experiments.train import _likelihood, estimate_of, run_group, try_out
 from wcll.experiments.worker import run_jobs

@@ -14,7 +14,7 @@ from wcll.cli.app import run
 from wcll.datasets import load_dataset
 from wcll.exceptions import InputError
 from wcll.experiments import parse_suite
-from wcll.experiments.plan import Job, plan
+from wcll.experiments.grouping import Job, plan
 from wcll.experiments.task import make_task
 from wcll.experiments.train import run_group, train
 from wcll.experiments.worker import Tasks, run_jobs

@@ -12,7 +12,7 @@ import torch
 from small import suite_toml
 from wcll.datasets import load_dataset
 from wcll.experiments import Store, parse_suite, worker
-from wcll.experiments.plan import plan
+from wcll.experiments.grouping import plan
 from wcll.experiments.request import RunRequest
 from wcll.losses import LOSSES, Context, Targets
 from wcll.models.layers import RunDropout, prepare_dropouts

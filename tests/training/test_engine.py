@@ -165,7 +165,7 @@ import re, sys
 from pathlib import Path
 import torch
 from wcll.experiments import Store
-from wcll.experiments.plan import plan
+from wcll.experiments.grouping import plan
 from wcll.experiments import load_suite
 from wcll.experiments.worker import Tasks, execute
 from wcll.experiments.run import estimate

@@ -21,7 +21,7 @@ from wcll.cli.console import ForceOption, byte_size, console, duration, grid, pr
 from wcll.cli.data import DataOption
 from wcll.datasets import load_dataset
 from wcll.experiments import Row, Store, Suite, Trial, load_suite
-from wcll.experiments.plan import TOGETHER, Pace
+from wcll.experiments.grouping import TOGETHER, Pace
 from wcll.experiments.request import MOST_WORKERS, RunRequest
 from wcll.experiments.run import Forecast, OutOfTimeError, forecast, run, train_missing
 from wcll.experiments.store import STORE

@@ -39,7 +39,7 @@ from wcll.datasets.folders import data_folders
 from wcll.evaluation import METRICS
 from wcll.exceptions import InputError
 from wcll.experiments import Row, Store, Suite, Trial, load_suite
-from wcll.experiments.plan import Pace, now
+from wcll.experiments.grouping import Pace, now
 from wcll.experiments.request import MOST_WORKERS, RunRequest
 from wcll.experiments.row import provenance
 from wcll.experiments.trial import LARGEST

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from wcll.exceptions import InputError
-from wcll.experiments.plan import Job, Stopwatch
+from wcll.experiments.grouping import Job, Stopwatch
 from wcll.experiments.store import Store
 from wcll.experiments.train import Recording
 from wcll.persistence import open_model, read_model, write_model

@@ -26,10 +26,10 @@ from typing import Any
 from wcll._validation import extra
 from wcll.exceptions import InputError
 from wcll.experiments.checkpoint import Checkpoints
-from wcll.experiments.plan import RESERVE, Job, as_begun, in_step, now
+from wcll.experiments.grouping import RESERVE, Job, as_begun, in_step, now
+from wcll.experiments.messages import Terms, counted, rows_of, work
 from wcll.experiments.request import RunRequest
 from wcll.experiments.store import Store
-from wcll.experiments.units import Terms, counted, rows_of, work
 from wcll.experiments.worker import Tasks, available, execute, unfinished
 
 AHEAD = 2  #: units per worker that are handed out at a time, so that no worker waits

@@ -15,7 +15,7 @@ import torch
 from wcll._validation import whole
 from wcll.datasets import Dataset, load_dataset
 from wcll.exceptions import InputError
-from wcll.experiments.plan import TOGETHER, Pace
+from wcll.experiments.grouping import TOGETHER, Pace
 from wcll.experiments.store import Store
 from wcll.experiments.trial import Trial
 from wcll.training import dtype_and_device

@@ -20,7 +20,7 @@ from wcll.datasets import same_data
 from wcll.exceptions import InputError
 from wcll.experiments import Row, Store, Suite, load_suite
 from wcll.experiments.executors import EXECUTORS, Fill
-from wcll.experiments.plan import TOGETHER, Job, Pace, now, plan
+from wcll.experiments.grouping import TOGETHER, Job, Pace, now, plan
 from wcll.experiments.request import Progress, RunRequest, Say, silent
 from wcll.experiments.row import provenance
 from wcll.experiments.store import STORE as STORE

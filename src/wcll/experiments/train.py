@@ -21,7 +21,7 @@ from wcll.estimator import ComplementaryClassifier
 from wcll.evaluation import checkpoints
 from wcll.evaluation.label_free import tables_of
 from wcll.exceptions import InputError, InputTypeError, LabelWarning
-from wcll.experiments.plan import Job, now
+from wcll.experiments.grouping import Job, now
 from wcll.experiments.task import Ordinary, View, Weak, loss_context, own_belief
 from wcll.experiments.trial import Role, Trial
 from wcll.labels import Belief, to_mask, transition_from_repeated

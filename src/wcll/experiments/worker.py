@@ -19,7 +19,7 @@ from wcll.evaluation import METRICS, checkpoints
 from wcll.evaluation.label_free import tables_of
 from wcll.exceptions import InputError
 from wcll.experiments.checkpoint import Checkpoints
-from wcll.experiments.plan import Job, Measured, Pace, as_begun, in_step
+from wcll.experiments.grouping import Job, Measured, Pace, as_begun, in_step
 from wcll.experiments.request import Load, RunRequest
 from wcll.experiments.row import Row, provenance
 from wcll.experiments.store import Store

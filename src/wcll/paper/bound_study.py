@@ -65,7 +65,7 @@ from wcll._validation import FloatArray, IntArray, choice
 from wcll.datasets.base import Dataset
 from wcll.exceptions import InputError
 from wcll.experiments import Suite, Trial
-from wcll.experiments.plan import Job
+from wcll.experiments.grouping import Job
 from wcll.experiments.task import Task, make_task
 from wcll.experiments.train import train
 from wcll.experiments.worker import need_of

@@ -1,4 +1,4 @@
-"""Units of work: runs that travel to a worker, and rows that come back, as JSON that is checked on arrival."""
+"""Messages to workers and back: units of runs, and their rows, as JSON that is checked on arrival."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wcll.datasets import data_stamp, load_dataset
 from wcll.exceptions import InputError, short
 from wcll.experiments.checkpoint import Checkpoints
 from wcll.experiments.exchange import parse_rows, parse_table, row_text
-from wcll.experiments.plan import Job, Pace, now
+from wcll.experiments.grouping import Job, Pace, now
 from wcll.experiments.request import RunRequest
 from wcll.experiments.row import Row, code, trial_of, versions
 from wcll.experiments.worker import Tasks, available, run_jobs

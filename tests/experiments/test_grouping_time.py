@@ -16,9 +16,9 @@ from wcll.cli import begin, begun
 from wcll.cli.app import run
 from wcll.cli.experiments import end_of
 from wcll.exceptions import InputError
-from wcll.experiments import load_suite, plan, worker
+from wcll.experiments import grouping, load_suite, worker
 from wcll.experiments import run as estimate
-from wcll.experiments.plan import Job, Measured, Pace, Stopwatch, as_begun, in_step
+from wcll.experiments.grouping import Job, Measured, Pace, Stopwatch, as_begun, in_step
 from wcll.experiments.train import _Recorder
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -50,7 +50,7 @@ class Clock:
             self.epochs.append((group.seed, *(loss.spec.name for loss in group.losses), engine.epoch))
 
         monkeypatch.setattr(_Recorder, "__call__", after)
-        monkeypatch.setattr(plan, "now", lambda: self.now)
+        monkeypatch.setattr(grouping, "now", lambda: self.now)
         monkeypatch.setattr("wcll.experiments.run.now", lambda: self.now)
         monkeypatch.setattr("wcll.cli.paper.now", lambda: self.now)
         monkeypatch.setattr("wcll.cli.experiments.begun", lambda: self.now)
@@ -108,7 +108,7 @@ def test_a_time_that_suffices_changes_nothing(folder, capsys):
 
 def test_loading_the_command_is_a_part_of_its_time(folder):
     begin()
-    assert begun() <= end_of("10s") - 10 <= plan.now()
+    assert begun() <= end_of("10s") - 10 <= grouping.now()
     assert end_of(None) == inf
     before = begun()
     assert run(["methods"]) == 0
@@ -206,7 +206,7 @@ def test_what_is_quick_trains_in_large_bundles(model):
 @pytest.fixture
 def clock(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr(plan, "now", lambda: now[0])
+    monkeypatch.setattr(grouping, "now", lambda: now[0])
     return now
 
 
@@ -327,7 +327,7 @@ def test_a_dry_run_of_the_queue_measures_a_network_once(folder, monkeypatch, cap
 
 def test_only_what_needs_it_is_timed():
     (network,), (linear,) = networks(1, 1), networks(1, 1, "linear")
-    free, limited = Pace(), Pace(end=plan.now() + 60)
+    free, limited = Pace(), Pace(end=grouping.now() + 60)
     assert [free.watch(job, 1, CUDA) is None for job in (network, linear)] == [False, True]
     assert [free.watch(job, 1, CPU) is None for job in (network, linear)] == [True, True]
     assert None not in [limited.watch(job, 1, CPU) for job in (network, linear)]
