@@ -11,6 +11,8 @@ import torch
 SOURCE = str(Path(__file__).parents[1] / "src")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")]))
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of them would compile the package
+
 torch.set_num_threads(1)  # tests run side by side, on small matrices
 
 # Machines are shared and noisy: no time limits, not even for how long examples take to make. CI repeats the same

@@ -19,7 +19,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         *(ComplementaryClassifier(loss, max_epochs=5, lr=0.05) for loss in LOSSES),
-        ComplementaryClassifier(budget=300, model="linear"),
+        ComplementaryClassifier(budget=100, model="linear"),
     ],
     expected_failed_checks=expected_failures,
 )

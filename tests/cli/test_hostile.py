@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -119,8 +120,22 @@ def _guard(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(_guard)
 
 
+LABELS = "label,1.5\n" + "a,x\nb,y\nc,x\n" * 5
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The folder of a model, which is copied."""
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "labels.csv").write_text(LABELS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert run(["train", *VALID["train"], "--out", "kept"]) == 0
+    return folder / "kept"
+
+
 @pytest.fixture
-def place(tmp_path, monkeypatch, request):
+def place(tmp_path, monkeypatch, request, model):
     """A folder with files of all kinds; work is small, or patched away."""
     global guarded
     inside = tmp_path / "inside"
@@ -136,7 +151,7 @@ def place(tmp_path, monkeypatch, request):
     Path("garbage").write_bytes(bytes(range(256)))
     Path("tiny.toml").write_text(TINY)
     np.save("y.npy", np.repeat(np.arange(3), 20))
-    Path("labels.csv").write_text("label,1.5\n" + "a,x\nb,y\nc,x\n" * 5)
+    Path("labels.csv").write_text(LABELS)
     Path("export.jsonl").write_text('{"text": "a", "label": "b", "answer": "reject"}\n')
     tiny = load_suite("tiny.toml")
     for module in ("experiments", "paper"):
@@ -153,7 +168,7 @@ def place(tmp_path, monkeypatch, request):
         assert run(["run", "tiny.toml"]) == 0
         assert run(["results", "export", "made.json"]) == 0
     if request.param == "model":
-        assert run(["train", *VALID["train"], "--out", "kept"]) == 0
+        shutil.copytree(model, "kept")
     guarded = tmp_path
     yield
     guarded = None

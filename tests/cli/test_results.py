@@ -171,18 +171,18 @@ def test_dry_run_writes_nothing(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("setting", "message"),
     [
-        ('"digits"', '"mnist"', "dataset 'mnist': expected train-images-idx3-ubyte.gz"),
-        ('"digits"', '"digit"', "dataset: expected one of"),
-        ("n_majority = 60", "n_majority = 600", "n_majority: expected at most"),
-        ("minority = [0]", "minority = [10]", "minority: expected classes from 0 to 9"),
+        ({"dataset": "mnist"}, "dataset 'mnist': expected train-images-idx3-ubyte.gz"),
+        ({"dataset": "digit"}, "dataset: expected one of"),
+        ({"n_majority": 600}, "n_majority: expected at most"),
+        ({"minority": [10]}, "minority: expected classes from 0 to 9"),
     ],
 )
-def test_data_that_cannot_be_used_leave_no_store(old, new, message, folder, capsys, monkeypatch):
+def test_data_that_cannot_be_used_leave_no_store(setting, message, folder, capsys, monkeypatch):
     monkeypatch.delenv("WCLL_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    (folder / "bad.toml").write_text(ONE.replace(old, new))
+    (folder / "bad.toml").write_text(suite_toml(**SHORT, **setting))
     assert message in fails(["run", "bad.toml", "--store", "bad.sqlite"], capsys)
     assert not (folder / "bad.sqlite").exists()
 

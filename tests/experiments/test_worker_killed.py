@@ -126,8 +126,8 @@ def test_killed_again_and_again_the_table_is_the_same(folder, whole):
     assert table(path) == table(whole)
 
 
-def test_a_second_command_is_refused_until_the_first_is_gone(folder, capsys):
-    """One line at once, and nothing is changed; when the first is killed, another one resumes."""
+def test_a_second_command_is_refused_until_control_c(folder, capsys):
+    """One line at once, and nothing is changed; the first says how to go on, and another one does."""
     path = folder / "shared.sqlite"
     first = start(GOES_ON, *command(path))
     while count(path) < 1 and first.poll() is None:
@@ -137,20 +137,9 @@ def test_a_second_command_is_refused_until_the_first_is_gone(folder, capsys):
         *_, line = capsys.readouterr().err.splitlines()
         assert line.startswith("wcll: error: --store: expected a store that no other command is writing to, got ")
     assert run(["report", "small.toml", "--store", str(path)]) == 0  # reading is free
-    first.kill()
-    first.communicate()
-    assert run(command(path)) == 0
-    check(path)
-
-
-def test_control_c_says_how_to_go_on(folder):
-    path = folder / "stopped.sqlite"
-    child = start(GOES_ON, *command(path))
-    while count(path) < 1 and child.poll() is None:
-        time.sleep(0.02)
-    child.send_signal(signal.SIGINT)
-    _, error = child.communicate(timeout=PATIENCE)
-    assert child.returncode == 130, error
+    first.send_signal(signal.SIGINT)
+    _, error = first.communicate(timeout=PATIENCE)
+    assert first.returncode == 130, error
     assert "the same command goes on from there" in error
     assert "Traceback" not in error
     assert run(command(path)) == 0
