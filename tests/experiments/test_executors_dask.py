@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -113,18 +114,17 @@ def test_the_table_is_the_local_one_whoever_is_killed(dask, tmp_path, monkeypatc
 def test_its_own_scheduler_listens_on_loopback_alone_and_refuses_strangers():
     """On ports that are free, so that there may be several."""
     pytest.importorskip("cryptography", reason="the extra dask is not installed")
+    gc.collect()  # clients of other tests
     before = listening()
     with own_dask(0) as cluster, own_dask(0):
         assert cluster.scheduler_address.startswith("tls://127.0.0.1:")
         assert {place.ip for place in listening() - before} == {"127.0.0.1"}
         with distributed.Client(cluster, set_as_default=False) as client:
             assert client.nthreads() == {}
+        address = cluster.scheduler_address
         for security in (None, distributed.Security.temporary()):  # none, or a certificate of somebody else
-            with pytest.raises((OSError, TypeError)):
-                distributed.Client(cluster.scheduler_address, security=security, timeout=2, set_as_default=False)
-        plain = cluster.scheduler_address.replace("tls://", "tcp://")
-        with pytest.raises(OSError):
-            distributed.Client(plain, timeout=2, set_as_default=False)
+            refused(address, security=security)
+        refused(address.replace("tls://", "tcp://"))
     assert listening() == before
 
 
@@ -162,6 +162,13 @@ def test_a_scheduler_whose_workers_are_gone_is_not_waited_for(dask, tmp_path, mo
             time.sleep(0.05)
         with pytest.raises(InputError, match="expected a Dask scheduler that answers, got one that is gone; the same"):
             workers.check()
+
+
+def refused(address, **options):
+    """A client that cannot connect is collected here: if that happens while another one starts, Dask waits forever."""
+    with pytest.raises((OSError, TypeError)):
+        distributed.Client(address, timeout=2, set_as_default=False, **options)
+    gc.collect()
 
 
 def listening():
