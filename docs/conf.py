@@ -24,8 +24,10 @@ templates_path = ["_templates"]
 highlight_language = "none"  # blocks that name no language are commands
 nitpicky = True
 smartquotes_action = "De"  # dashes only: what the library says in quotes stands as it says it
-nitpick_ignore_regex = [("py:class", r"(?!wcll).*"), ("py:.*", r"wcll\.report\.choose\..*|_.*")]  # not public here
-nitpick_ignore = [("py:obj", "wcll.experiments.Row")]  # loaded when it is asked for
+nitpick_ignore_regex = [
+    ("py:class", r"(?!wcll).*"),
+    ("py:.*", r"wcll\.report\.result_tables\.R|_.*"),
+]  # not public here
 
 # Text
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]

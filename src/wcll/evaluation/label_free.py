@@ -316,7 +316,7 @@ def label_free_confusion(
 
     .. math:: \text{recall}_k = J_{kk} / \alpha_k,\quad F_k = 2 J_{kk} / (\alpha_k + q_k) .
 
-    Intervals are meant to hold for few labels, too: see :func:`wcll.evaluation.label_free.figures_of`. Each is for one
+    Intervals are meant to hold for few labels, too: see ``wcll.evaluation.label_free.figures_of``. Each is for one
     figure, not for all at once.
 
     Before anything is believed, ``check`` says whether the labels of the table, or the label counts that the belief was

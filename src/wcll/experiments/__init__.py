@@ -19,3 +19,6 @@ if not TYPE_CHECKING:
         if name not in __all__:
             raise AttributeError(f"module 'wcll.experiments' has no attribute {name!r}")
         return getattr(import_module(f"wcll.experiments.{_HOMES.get(name, 'suite')}"), name)
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -427,7 +427,7 @@ class Risk:
 
 
 def largest_deviation(world: World, drawn: FloatArray, *, starts: int = STARTS, seed: int = 0) -> FloatArray:
-    """sup |R^ - R| over linear models within the norm, for each draw: climbed to from ``starts`` models, both ways.
+    """sup ``|R^ - R|`` over linear models within the norm, for each draw: climbed to from ``starts`` models, both ways.
 
     What is found is a lower bound of the supremum, and close to it: more starts find hardly more.
     """
@@ -450,7 +450,7 @@ def _climb(world: World, difference: FloatArray, starts: int, seed: int) -> Floa
 
 
 def finite_deviation(world: World, drawn: FloatArray, models: FloatArray) -> FloatArray:
-    """max |R^ - R| over finitely many models, for each draw."""
+    """max ``|R^ - R|`` over finitely many models, for each draw."""
     tables = _loss_tables(world, models).reshape(len(models), -1)
     flat = (drawn - world.joint).reshape(len(drawn), -1)
     largest: FloatArray = np.abs(flat @ tables.T).max(axis=1)
