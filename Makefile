@@ -28,8 +28,8 @@ lint: .venv/developing
 test: lint
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
-torture: .venv/developing  # the same kills as in the tests, and more of them
-	WCLL_KILLS=30 $(BIN)/pytest -q tests/experiments/test_worker_killed.py
+torture: .venv/developing  # the same kills as in the tests, and more of them; and a benchmark that takes long
+	WCLL_KILLS=30 $(BIN)/pytest -q tests/experiments/test_worker_killed.py tests/owndata/test_streaming_benchmark.py
 
 bench: .venv/developing
 	$(BIN)/python benchmarks/labels.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ ROW = re.compile(r"^(\S.*?) +([\d,]+) +([\d.]+) +([\d.]+) +(\d+)$", re.MULTILINE
 
 
 @pytest.mark.skipif(not SCRIPT.exists(), reason="the benchmarks are not beside the package")
+@pytest.mark.skipif("WCLL_KILLS" not in os.environ, reason="20 s about a benchmark alone: make torture runs it")
 def test_every_step_is_measured(tmp_path):
     words = ["--rows", "3000", "--features", "5", "--group", "1000", "--budget", "300", "--folder", str(tmp_path)]
     done = subprocess.run([sys.executable, str(SCRIPT), *words], capture_output=True, text=True, check=False)
