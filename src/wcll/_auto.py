@@ -33,7 +33,6 @@ from wcll.labels.encoding import to_mask
 from wcll.labels.families import EARLY, FAMILIES, EstimatedTransition
 from wcll.labels.label_model import q_in_words
 from wcll.losses import LOSSES, Context, Targets
-from wcll.losses.registry import AUTO as AUTO
 from wcll.losses.registry import LIKELIHOOD
 from wcll.models.registry import Family, ModelChoice, family_of
 from wcll.training import Engine, Recipe, RunGroup, RunLoss, Training, make_engine, torch_threads, train

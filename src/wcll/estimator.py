@@ -61,6 +61,7 @@ from wcll.labels.families import EARLY
 from wcll.labels.goodness_of_fit import asked_by_features, asked_by_predictions
 from wcll.labels.weights import ClassWeights
 from wcll.losses import LOSSES, LossSpec
+from wcll.losses.registry import AUTO
 from wcll.models.registry import Family, ModelChoice, RunStack, family_of, named
 from wcll.persistence import Saved, check_finite, header_of, open_model, write_model
 from wcll.training import dtype_and_device
@@ -547,7 +548,7 @@ class ComplementaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _is_auto(self) -> bool:
         """Whether all that is not given is to be chosen."""
-        return isinstance(self.loss, str) and self.loss == _auto.AUTO
+        return isinstance(self.loss, str) and self.loss == AUTO
 
     def _resolved(self, chosen: Mapping[str, Any] | None = None) -> Self:
         """Return a copy in which every setting has a value: a given one, one that was chosen, or the usual one."""

@@ -223,17 +223,24 @@ def at_work(folder, monkeypatch):
     child.communicate()
 
 
-def test_being_asked_ends_all_processes_cleanly(at_work, folder):
-    """As Ctrl-C does, which the next tests send while workers start, and those of killed workers to one process."""
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_control_c_and_being_asked_end_all_processes_cleanly(at_work, folder, kind):
     both = workers(at_work)
     assert len(both) == 2
-    os.kill(at_work.pid, signal.SIGTERM)
+    os.kill(at_work.pid, kind)
     _, error = at_work.communicate(timeout=PATIENCE)
     assert at_work.returncode == 130
     assert error.endswith("the same command goes on from there\nwcll: stopped\n")
     assert "Traceback" not in error
     assert not any(one.is_running() for one in both)
     assert not list((folder / "temporary").glob("wcll-*"))
+
+
+def test_workers_end_with_their_parent(at_work):
+    both = workers(at_work)
+    assert len(both) == 2
+    at_work.kill()
+    assert psutil.wait_procs(both, timeout=PATIENCE)[1] == []
 
 
 def starting(folder, monkeypatch, **options):

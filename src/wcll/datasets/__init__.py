@@ -3,8 +3,6 @@
 from wcll.datasets import cifar, digits, idx, manifest, tiny_imagenet  # noqa: F401  (they fill the registry)
 from wcll.datasets.base import Dataset, Split
 from wcll.datasets.entries import DATASETS, DatasetSpec
-from wcll.datasets.load import data_stamp as data_stamp
 from wcll.datasets.load import load_dataset
-from wcll.datasets.load import same_data as same_data
 
 __all__ = ["DATASETS", "Dataset", "DatasetSpec", "Split", "load_dataset"]

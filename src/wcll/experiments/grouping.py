@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from wcll.experiments.trial import Role, Trial
-from wcll.models import MODELS, Family
+from wcll.models import MODELS
+from wcll.models.registry import Family
 
 JOBS_IN_STEP = 40  #: jobs that a GPU is given at once: what is lost if the process dies
 RUNS_IN_STEP = 16  #: runs of networks for images that it is given: more are not faster

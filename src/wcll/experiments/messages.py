@@ -13,7 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from wcll._validation import is_number
-from wcll.datasets import data_stamp, load_dataset
+from wcll.datasets import load_dataset
+from wcll.datasets.load import data_stamp
 from wcll.exceptions import InputError, short
 from wcll.experiments.checkpoint import Checkpoints
 from wcll.experiments.exchange import parse_rows, parse_table, row_text

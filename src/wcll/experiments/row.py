@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 import wcll
 from wcll._validation import BoolArray, FloatArray, IntArray, choice, transition_matrix
-from wcll.evaluation import METRICS, Confusion, check_metric, class_of, zero_one_risk
+from wcll.evaluation import METRICS
+from wcll.evaluation.metrics import Confusion, check_metric, class_of
+from wcll.evaluation.selection import zero_one_risk
 from wcll.exceptions import InputError
 from wcll.experiments.trial import FIELDS, LEFT_OPEN, SETTINGS, Trial, key_of, whole
 from wcll.labels import Belief

@@ -16,15 +16,14 @@ import torch
 from wcll._files import check_target
 from wcll._memory import in_words
 from wcll._validation import choice, positive, whole
-from wcll.datasets import same_data
+from wcll.datasets.load import same_data
 from wcll.exceptions import InputError
 from wcll.experiments import Row, Store, Suite, load_suite
 from wcll.experiments.executors import EXECUTORS, Fill
 from wcll.experiments.grouping import TOGETHER, Job, Pace, now, plan
 from wcll.experiments.request import Progress, RunRequest, Say, silent
 from wcll.experiments.row import provenance
-from wcll.experiments.store import STORE as STORE
-from wcll.experiments.store import sole_writer
+from wcll.experiments.store import STORE, sole_writer
 from wcll.experiments.suite import MOST_RUNS
 from wcll.experiments.task import View
 from wcll.experiments.train import stand_in, train

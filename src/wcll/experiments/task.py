@@ -16,9 +16,9 @@ from wcll.datasets import Dataset, Split
 from wcll.exceptions import InputError
 from wcll.experiments.splits import Draw, Labelled, pick_groups, tested_side
 from wcll.experiments.trial import BY_LABEL, Trial
-from wcll.labels import Belief, to_mask, transition_from_pairs
+from wcll.labels import Belief, transition_from_pairs
 from wcll.labels.counts import label_totals
-from wcll.labels.encoding import inclusion_shares
+from wcll.labels.encoding import inclusion_shares, to_mask
 from wcll.labels.families import EstimatedTransition
 from wcll.labels.imbalance import imbalance_counts, long_tailed_counts, step_counts
 from wcll.labels.sampling import make_complementary

@@ -24,15 +24,18 @@ from wcll.exceptions import InputError, InputTypeError, LabelWarning
 from wcll.experiments.grouping import Job, now
 from wcll.experiments.task import Ordinary, View, Weak, loss_context, own_belief
 from wcll.experiments.trial import Role, Trial
-from wcll.labels import Belief, to_mask, transition_from_repeated
+from wcll.labels import Belief, transition_from_repeated
 from wcll.labels.cross_fitting import FEW_EPOCHS, IMAGE_EPOCHS, IMAGE_ROUNDS, ROUNDS, WARM_UP
-from wcll.labels.encoding import inclusion_shares
+from wcll.labels.encoding import inclusion_shares, to_mask
 from wcll.labels.families import EARLY, EstimatedTransition
 from wcll.losses import LOSSES, Targets
-from wcll.losses.registry import softmax
-from wcll.models import MODELS, Family
-from wcll.training import Engine, Observer, RunGroup, RunLoss, Standard, Training, make_engine
+from wcll.losses.registry import AUTO, softmax
+from wcll.models import MODELS
+from wcll.models.registry import Family
+from wcll.training import Engine, RunGroup, RunLoss, Training, make_engine
 from wcll.training import train as run_epochs
+from wcll.training.augmentation import Standard
+from wcll.training.engine import Observer
 from wcll.transition_estimation import RATE, transition_with_model
 
 #: Estimates of the data that are in use: runs that share data share what is costly.
@@ -350,7 +353,7 @@ def stand_in(trial: Trial, view: View) -> Trial:
 
 def _weak(data: object) -> Weak:
     if not isinstance(data, Weak):
-        raise InputTypeError("data", f"complementary labels for loss {_auto.AUTO!r}", type(data).__name__)
+        raise InputTypeError("data", f"complementary labels for loss {AUTO!r}", type(data).__name__)
     return data
 
 

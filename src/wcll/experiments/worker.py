@@ -26,8 +26,8 @@ from wcll.experiments.store import Store
 from wcll.experiments.task import Clean, Task, View, make_task
 from wcll.experiments.train import Progress, Recording, Within, choose_and_train, stand_in, train, training_of, try_out
 from wcll.experiments.trial import Role, Trial
-from wcll.labels import to_mask
-from wcll.models import check_size
+from wcll.labels.encoding import to_mask
+from wcll.models.registry import check_size
 from wcll.training.engine import Need, engine_for
 
 

@@ -2,7 +2,6 @@
 
 from wcll.labels.counts import Estimate, observed_marginal
 from wcll.labels.diagnostics import LabelHealth, label_health
-from wcll.labels.encoding import to_mask as to_mask
 from wcll.labels.encoding import to_pairs
 from wcll.labels.families import FAMILIES, EstimatedTransition, Family, FamilyTransition
 from wcll.labels.family_selection import CostIfWrong, CostTable, cost_if_wrong, costs_if_wrong

@@ -10,8 +10,7 @@ from torch.nn.functional import logsigmoid
 
 from wcll._validation import choice
 from wcll.exceptions import InputError
-from wcll.losses import registry as base_losses
-from wcll.losses.registry import LOSSES, Base, Table1, ascend, ascent, partial_risks, risk_gradient
+from wcll.losses.registry import LOSSES, Base, Table1, ascend, ascent, mae, partial_risks, risk_gradient
 from wcll.losses.targets import (
     Array,
     Labels,
@@ -40,9 +39,9 @@ def _robust(base: str, transition: Transition | None) -> Base:
     if base != "weighted-mae":
         return base
     if transition is None:
-        return base_losses.mae
+        return mae
     scale = transition.inverse.sum(-2, keepdim=True)
-    return lambda logits: scale * base_losses.mae(logits)
+    return lambda logits: scale * mae(logits)
 
 
 @LOSSES.add(

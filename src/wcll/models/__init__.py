@@ -2,7 +2,5 @@
 
 from wcll.models import architectures  # noqa: F401  (they fill the registry)
 from wcll.models.registry import MODELS
-from wcll.models.registry import Family as Family
-from wcll.models.registry import check_size as check_size
 
 __all__ = ["MODELS"]

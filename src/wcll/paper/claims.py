@@ -14,10 +14,9 @@ from itertools import product
 from statistics import fmean
 
 from wcll.paper.comparison import FORMULAS, METHODS, RIVALS, Part, show_name
-from wcll.paper.protocols import LEAST, MARGIN, Means, Question, noise_of_leads
-from wcll.paper.protocols import N_PROTOCOLS as NAMED_PROTOCOLS
-from wcll.paper.reproduction import CLAIMS as CLAIMS
+from wcll.paper.protocols import LEAST, MARGIN, N_PROTOCOLS, Means, Question, noise_of_leads
 from wcll.paper.reproduction import (
+    CLAIMS,
     ENOUGH,
     FAILS,
     HOLDS,
@@ -440,7 +439,7 @@ def _weights(found: Reproduction) -> Judged:
         for world, formula in product(found.worlds, FORMULAS)
         if world.wrong_weights(formula)
     }
-    tail = say("claims", "over_worlds", answers, len(found.worlds), NAMED_PROTOCOLS, ENOUGH)
+    tail = say("claims", "over_worlds", answers, len(found.worlds), N_PROTOCOLS, ENOUGH)
     evidence = f"{say('claims', 'weights', found.worlds[0])} {tail}"
     return verdict_over_worlds(answers, len(found.worlds)), evidence
 

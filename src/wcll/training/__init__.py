@@ -1,9 +1,7 @@
 """Training: engines, the loop over epochs, recipes, and runs that share data."""
 
-from wcll.training.augmentation import Standard as Standard
 from wcll.training.distributed import together
 from wcll.training.engine import Engine, make_engine, train
-from wcll.training.engine import Observer as Observer
 from wcll.training.recipe import Recipe
 from wcll.training.runs import RunGroup, RunLoss, Training, dtype_and_device, torch_threads
 
